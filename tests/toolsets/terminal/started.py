@@ -7,13 +7,16 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from longshore.sandbox.descendants import adopt, children
-from longshore.sandbox.launch import Launch
+from longshore.sandbox.descendants import children
+from longshore.sandbox.launch import Launch, Level
+from longshore.sandbox.levels import Sandbox, make_sandbox
 from longshore.toolsets.terminal.command import Command, start_command
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 """Seconds that anything may take here before the test fails."""
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
@@ -37,10 +40,24 @@ def python(source: str) -> Launch:
     return launch_of(sys.executable, "-c", source)
 
 
+@cache
+def sandbox(level: Level) -> Sandbox:
+    return make_sandbox(level)
+
+
+def confined(level: Level, *argv: str, terminal: bool = False, cwd: str = "/") -> Launch:
+    """A launch at one of the levels, as the tools make it."""
+    return sandbox(level).launch(argv, cwd=cwd, env={}, roots=(cwd,), name="test", terminal=terminal)
+
+
+def on_terminal(*argv: str) -> Launch:
+    """A launch on a terminal that is its own, without a sandbox, to be started quickly."""
+    return launch_of("setsid", "--ctty", "--wait", *argv)
+
+
 @asynccontextmanager
 async def running(launch: Launch, **options: Any) -> AsyncIterator[Command]:
     """A command that is closed afterwards."""
-    adopt()
     command = start_command(launch, " ".join(launch.argv), **options)
     try:
         yield command
@@ -73,3 +90,14 @@ def own_children() -> set[int]:
 
 def open_files() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
+
+
+def command_lines(text: str) -> list[str]:
+    """The command lines of running processes that hold a text."""
+    found = list[str]()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in found if text in line]

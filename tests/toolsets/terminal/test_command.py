@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import signal
 import sys
 from pathlib import Path
 
@@ -13,7 +12,8 @@ import pytest
 from tests.waiting import is_alive
 
 from longshore.errors import ToolError
-from longshore.sandbox.launch import Launch
+from longshore.sandbox.descendants import descendants
+from longshore.sandbox.launch import Launch, Level
 from longshore.toolsets.terminal.command import start_command
 from longshore.toolsets.terminal.command_input import MOST_WAITING
 from longshore.toolsets.terminal.output_pattern import MOST_CHARACTERS, OutputPattern
@@ -21,6 +21,8 @@ from longshore.toolsets.terminal.output_pattern import MOST_CHARACTERS, OutputPa
 from .started import (
     ENVIRONMENT,
     PATIENCE,
+    command_lines,
+    confined,
     finished,
     launch_of,
     open_files,
@@ -45,12 +47,12 @@ async def test_a_finished_command_has_output_exit_code_and_duration() -> None:
 
 async def test_a_command_that_a_signal_ended_says_which() -> None:
     command = await finished(shell("kill -SEGV $$"))
-    assert (command.exit_code, command.signal) == (None, "SIGSEGV")
+    assert (command.exit_code, command.signal) == (139, "SIGSEGV")
 
 
-async def test_a_signal_without_a_name_has_its_number() -> None:
+async def test_a_signal_without_a_name_has_its_exit_code() -> None:
     command = await finished(shell("kill -40 $$"))
-    assert command.signal == "signal 40"
+    assert (command.exit_code, command.signal) == (168, "")
 
 
 async def test_it_runs_in_its_folder_with_its_environment_only(tmp_path: Path) -> None:
@@ -64,7 +66,6 @@ async def test_it_runs_in_its_folder_with_its_environment_only(tmp_path: Path) -
         "OLDPWD",
         "_",
         "SHLVL",
-        "LONGSHORE_COMMAND",
     }
 
 
@@ -231,10 +232,10 @@ async def test_two_waits_at_once() -> None:
 async def test_end_kills_the_whole_tree() -> None:
     async with running(shell("sleep 600 & sleep 601 & (sleep 602 & wait) & echo $!; wait")) as command:
         await command.wait(PATIENCE, until="output")
-        members = await until(lambda: len(found := command._tree.members()) >= 5 and found)
+        members = await until(lambda: len(found := descendants(command.pid)) >= 4 and found)
         await command.end()
-        assert [pid for pid in members if is_alive(pid)] == []
-        assert (command.signal, command.left_behind, command.was_ended) == ("SIGTERM", 0, True)
+        await until(lambda: not any(map(is_alive, members)))
+        assert command.signal == "SIGTERM"
 
 
 async def test_a_stopped_process_is_ended_too() -> None:
@@ -270,10 +271,10 @@ async def test_a_command_that_ignores_sigterm_is_killed() -> None:
         assert command.signal == "SIGKILL"
 
 
-async def test_a_cancelled_end_kills_at_once() -> None:
+async def test_an_end_goes_on_when_its_caller_is_cancelled() -> None:
     async with running(python(DEAF)) as command:
         await command.wait(PATIENCE, until="output")
-        ending = asyncio.ensure_future(command.end(PATIENCE))
+        ending = asyncio.ensure_future(command.end(0.01))
         await asyncio.sleep(0)
         ending.cancel()
         assert await command.wait(PATIENCE) == "exit"
@@ -304,28 +305,55 @@ os.wait()
 sys.stdin.readline()
 """
 LEFT_BEHIND = {
-    "a child": shell("sleep 600 & echo $!"),
-    "a child in its own session": shell("setsid sleep 600 & echo $!"),
-    "two sessions deep": shell("setsid sh -c 'setsid sleep 600 & echo $!'"),
-    "a double fork": launch_of(sys.executable, "-c", DAEMON),
-    "a double fork that closes all": launch_of(sys.executable, "-c", DAEMON, "closed"),
-    "a double fork that ignores SIGTERM": launch_of(sys.executable, "-c", DAEMON, "deaf"),
+    "a child": ("/bin/sh", "-c", "sleep 600 & echo $!"),
+    "a child in its own session": ("/bin/sh", "-c", "setsid sleep 600 & echo $!"),
+    "two sessions deep": ("/bin/sh", "-c", "setsid sh -c 'setsid sleep 600 & echo $!'"),
+    "one that goes on printing": ("/bin/sh", "-c", "yes & echo $!"),
+    "a double fork": (sys.executable, "-c", DAEMON),
+    "a double fork that closes all": (sys.executable, "-c", DAEMON, "closed"),
+    "a double fork that ignores SIGTERM": (sys.executable, "-c", DAEMON, "deaf"),
 }
 
 
-@pytest.mark.parametrize("name", LEFT_BEHIND)
-async def test_tm_5_a_process_left_behind_neither_delays_the_answer_nor_survives(name: str) -> None:
+@pytest.mark.parametrize("argv", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
+async def test_tm_5_a_process_left_behind_neither_delays_the_answer_nor_survives(argv: tuple[str, ...]) -> None:
     before = own_children()
-    command = await finished(LEFT_BEHIND[name])
+    command = await finished(confined("none", *argv))
     assert command.exit_code == 0
-    assert [pid for pid in map(int, shown(command).split()) if is_alive(pid)] == []
-    assert command.left_behind >= 1
+    assert not is_alive(int(shown(command).split()[0]))
     assert own_children() == before
 
 
-async def test_tm_5_a_process_that_goes_on_printing_does_not_delay_the_answer() -> None:
-    command = await finished(shell("yes & echo first"))
-    assert command.exit_code == 0 and command.left_behind == 1
+LEVELS: list[Level] = ["limits", "read-only", "workspace"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_tm_5_nothing_is_left_at_any_level(level: Level, tmp_path: Path) -> None:
+    before = own_children(), open_files()
+    launch = confined(level, "/bin/sh", "-c", "setsid sleep 604 & sleep 604 & echo x; exit 3", cwd=str(tmp_path))
+    command = await finished(launch)
+    assert (shown(command), command.exit_code) == ("x\n", 3)
+    assert command_lines("sleep 604") == []
+    assert (own_children(), open_files()) == before
+
+
+@pytest.mark.parametrize("level", ["none", *LEVELS])
+async def test_a_confined_command_is_ended_with_its_tree(level: Level, tmp_path: Path) -> None:
+    launch = confined(level, "/bin/sh", "-c", "sleep 605 & setsid sleep 605 & echo x; wait", cwd=str(tmp_path))
+    async with running(launch) as command:
+        await command.wait(PATIENCE, until="output")
+        await command.end()
+        assert (command.exit_code, command.signal) == (143, "SIGTERM")
+        assert command_lines("sleep 605") == []
+
+
+@pytest.mark.parametrize("level", ["none", *LEVELS])
+async def test_a_confined_command_that_ignores_sigterm_is_killed(level: Level, tmp_path: Path) -> None:
+    source = "trap '' TERM; echo ready; while :; do sleep 600; done"
+    async with running(confined(level, "/bin/sh", "-c", source, cwd=str(tmp_path))) as command:
+        await command.wait(PATIENCE, until="output")
+        await command.end(0.01)
+        assert command.signal == "SIGKILL"
 
 
 async def test_output_before_the_end_is_complete() -> None:
@@ -366,18 +394,10 @@ async def test_the_processor_time_of_a_running_command() -> None:
 
 
 async def test_nothing_is_left_of_a_command() -> None:
+    await finished(launch_of("true"))  # the thread that closes launches stays
     files, processes = open_files(), own_children()
     for terminal in (False, True):
-        async with running(shell("seq 1 100000; sleep 600 & cat"), terminal=terminal) as command:
+        async with running(shell("seq 1 100000; sleep 600"), terminal=terminal) as command:
             await until(lambda command=command: command.output.lines >= 100_000)
         assert command.output.ends(0, 1000).text.startswith("1")
     assert (open_files(), own_children()) == (files, processes)
-
-
-async def test_a_child_that_ended_as_an_orphan_is_reaped() -> None:
-    before = own_children()
-    command = await finished(shell("(sh -c 'echo $$; kill -9 $$' &) ; cat /dev/null; sleep 0.05"))
-    pid = int(shown(command).split()[0])
-    assert not is_alive(pid) and own_children() == before
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, signal.Signals(1))

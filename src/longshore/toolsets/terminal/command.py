@@ -1,7 +1,7 @@
 """A running or finished command: its processes, output, input, and how it ended.
 
-The end of its first process is the end of the command. A process that it left behind does not delay that, even if it
-holds the output open: it is ended then. All methods run on the event loop.
+The end of the process that was started is the end of the command. A process that it left behind does not delay that,
+even if it holds the output open: the launch kills it. All methods run on the event loop.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from time import monotonic, time
 from typing import Final, final
 
 from longshore.errors import ToolError
+from longshore.sandbox.descendants import descendants
 from longshore.sandbox.launch import Launch
 from longshore.toolsets.terminal.command_input import MOST_WAITING, CommandInput
-from longshore.toolsets.terminal.input_hint import is_reading_terminal, looks_like_prompt
 from longshore.toolsets.terminal.keys import canonical_name, encode_keys
 from longshore.toolsets.terminal.output import FILE_BYTES, Output
 from longshore.toolsets.terminal.output_pattern import OutputPattern
-from longshore.toolsets.terminal.process_tree import KILL_SECONDS, ProcessTree
+from longshore.toolsets.terminal.process_state import cpu_seconds, is_reading_terminal, looks_like_prompt
 from longshore.toolsets.terminal.screen import COLUMNS, ROWS, Screen
 from longshore.toolsets.terminal.spawn import PIPE_BYTES, Started, set_size, start_on_terminal, start_with_pipe
 from longshore.toolsets.terminal.waiting import Reason, Until, Waiter
 
 TERM_SECONDS: Final = 2.0
 """From SIGTERM to SIGKILL, for a command that is to end."""
-ORPHAN_SECONDS: Final = 0.5
-"""From SIGTERM to SIGKILL, for processes that a finished command left behind. The answer waits for it."""
+KILL_SECONDS: Final = 2.0
+"""A killed process ends at once, unless the kernel holds it; that is not waited for."""
 QUIET_SECONDS: Final = 1.0
 """Without output for so long, a command with a prompt waits for input."""
 _CHUNK_BYTES: Final = 256 << 10
@@ -50,16 +50,16 @@ def start_command(
 ) -> Command:
     """Start a command with a pipe for its output, or on a terminal. `text` is the command as people know it.
 
-    Raises ToolError if it can't be started.
+    The command closes the launch at its end. Raises ToolError if it can't be started; then the caller closes it.
     """
     if stdin and len(stdin) > MOST_WAITING:
         raise ToolError(f"stdin has {len(stdin):,} bytes; at most {MOST_WAITING:,} can be given: put them into a file")
     if terminal:
-        command = Command(start_on_terminal(launch, rows, columns), text, Screen(rows, columns))
+        command = Command(launch, start_on_terminal(launch, rows, columns), text, Screen(rows, columns))
         if stdin:
             command.write(stdin)
         return command
-    command = Command(start_with_pipe(launch, stdin), text, None)
+    command = Command(launch, start_with_pipe(launch, stdin), text, None)
     if stdin:
         command.write(stdin)
         command.end_input()
@@ -70,29 +70,25 @@ def start_command(
 class Command:
     """A command that was started. `close` ends it and frees everything."""
 
-    def __init__(self, started: Started, text: str, screen: Screen | None) -> None:
+    def __init__(self, launch: Launch, started: Started, text: str, screen: Screen | None) -> None:
         self.text, self.screen, self.output = text, screen, Output()
         self.pid = started.process.pid
         self.started = time()
         """Seconds since the epoch."""
         self.exit_code: int | None = None
-        """None while it runs, and if a signal ended it."""
+        """None while it runs. After signal n it is 128 + n, as in a shell."""
         self.signal = ""
-        """The name of the signal that ended it."""
-        self.left_behind = 0
-        """How many processes ran on after its end and were ended."""
-        self.was_ended = False
-        """Whether `end` was called while it ran."""
+        """The name of the signal that such an exit code stands for."""
         self.is_running = True
-        self._started = started
+        self._launch, self._started = launch, started
         self._began = self._printed = monotonic()
         self._seconds: float | None = None
         self._loop = asyncio.get_running_loop()
-        self._tree = ProcessTree(self.pid, started.mark)
         self._input = None if started.input is None else CommandInput(started.input, owns=started.terminal is None)
         self._waiters = set[Waiter]()
         self._finished = asyncio.Event()
         self._finishing: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._pidfd: int | None = None
         self._loop.add_reader(started.output, self._read)
@@ -108,19 +104,23 @@ class Command:
     @property
     def cpu_seconds(self) -> float:
         """The processor time of its running processes."""
-        return self._tree.cpu_seconds() if self.is_running else 0.0
+        return cpu_seconds(self._processes())
 
     @property
     def waits_for_input(self) -> bool:
         """Whether it seems to wait for input."""
         if not self.is_running:
             return False
-        if self.screen is not None and is_reading_terminal(self._tree.members()):
+        if self.screen is not None and is_reading_terminal(self._processes()):
             return True
         if monotonic() - self._printed < QUIET_SECONDS:
             return False
         line = self.screen.before_cursor() if self.screen else self._unfinished_line()
         return looks_like_prompt(line)
+
+    def _processes(self) -> list[int]:
+        """Its running processes, with those that confine it."""
+        return [self.pid, *descendants(self.pid)] if self.is_running else []
 
     def _unfinished_line(self) -> str:
         return (
@@ -154,7 +154,7 @@ class Command:
             )
         for number in numbers:
             if number is not None and self.is_running:
-                self._tree.send(number)
+                self._launch.signal(self.pid, number)
 
     def resize(self, rows: int, columns: int) -> None:
         """Change the size of its terminal."""
@@ -246,27 +246,41 @@ class Command:
     # -- the end
 
     async def end(self, grace: float = TERM_SECONDS) -> None:
-        """End it and all of its processes: by SIGTERM, and after `grace` seconds by SIGKILL."""
-        if not self.is_running:
+        """End it and all of its processes: by SIGTERM, and after `grace` seconds by SIGKILL.
+
+        If the caller is cancelled, that goes on.
+        """
+        if self._ending is None and self.is_running:
+            self._ending = self._loop.create_task(self._end(grace))
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+
+    async def _end(self, grace: float) -> None:
+        # A shell on a terminal ignores SIGTERM and ends with its terminal. A stopped process gets no other signal.
+        for number in (*([signal.SIGHUP] if self.screen else []), signal.SIGTERM, signal.SIGCONT):
+            self._launch.signal(self.pid, number)
+        if await self._finishes_within(grace):
             return
-        self.was_ended = True
+        await asyncio.to_thread(self._launch.close)
+        for pid in self._processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        await self._finishes_within(KILL_SECONDS)
+
+    async def _finishes_within(self, seconds: float) -> bool:
         try:
-            await self._tree.end(grace)
-            async with asyncio.timeout(KILL_SECONDS):
-                await self._finished.wait()
+            async with asyncio.timeout(seconds):
+                return await self._finished.wait()
         except TimeoutError:
-            pass  # the kernel holds it
-        except asyncio.CancelledError:
-            self._tree.send(signal.SIGKILL)
-            raise
+            return False
 
     async def close(self) -> None:
         """End it and free everything."""
-        try:
-            await self.end()
-        finally:
-            self._release()
-            self.output.close()
+        await self.end()
+        self._release()
+        self.output.close()
 
     def _watch(self) -> None:
         """Wait for the end of the process itself."""
@@ -277,6 +291,8 @@ class Command:
             self._poll()
 
     def _poll(self) -> None:
+        if not self.is_running:
+            return
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             self._loop.call_later(_POLL_SECONDS, self._poll)
         else:
@@ -289,12 +305,10 @@ class Command:
         self._finishing = self._loop.create_task(self._finish())
 
     async def _finish(self) -> None:
-        """End what the process left behind. It is reaped after that, so that its number means nobody else meanwhile."""
+        """Kill what the command left behind. Only then is its process reaped, so its number means nobody else yet."""
         self._take_rest()
-        try:
-            left_behind = await self._tree.end(ORPHAN_SECONDS)
-            self.left_behind = 0 if self.was_ended else left_behind
-        finally:
+        await asyncio.to_thread(self._launch.close)
+        if self.is_running:
             self._take_rest()
             self._release()
 
@@ -319,8 +333,7 @@ class Command:
         self._finished.set()
 
     def _note_exit(self, code: int | None) -> None:
-        if code is None or code >= 0:
-            self.exit_code = code
-        else:
-            names = {each.value: each.name for each in signal.Signals}
-            self.signal = names.get(-code, f"signal {-code}")
+        if code is not None:
+            self.exit_code = code if code >= 0 else 128 - code
+            names = {128 + each.value: each.name for each in signal.Signals}
+            self.signal = names.get(self.exit_code, "")

@@ -9,7 +9,6 @@ from typing import Final, final
 
 from longshore.errors import ToolError
 from longshore.registry.handles import HandleTable
-from longshore.sandbox.descendants import adopt
 from longshore.toolsets.terminal.command import Command
 
 MOST_RUNNING: Final = 8
@@ -32,7 +31,6 @@ class Commands:
         idle_seconds: float = IDLE_SECONDS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        adopt()  # orphans of a command are found among our own children
         self._most_running, self._most_finished = most_running, most_finished
         self._table: HandleTable[Command] = HandleTable(
             "command",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from secrets import token_hex
 from typing import Final
 
 from msgspec import Struct
@@ -16,19 +15,14 @@ from msgspec import Struct
 from longshore.errors import ToolError
 from longshore.sandbox.launch import Launch
 
-MARK: Final = "LONGSHORE_COMMAND"
-"""A variable by which processes of a command are found that left its session and lost their parent."""
 PIPE_BYTES: Final = 1 << 20
 """The most that a user's pipe may hold by default. With less a fast program waits for us."""
-_ON_TERMINAL: Final = 'exec "$@" <>"$0" >&0 2>&0'
-"""The leader of a session that opens a terminal gets it as its own. Only then do ctrl-c and /dev/tty work."""
 
 
 class Started(Struct, frozen=True):
     """A process that was started, and our ends of its descriptors."""
 
     process: subprocess.Popen[bytes]
-    mark: str
     output: int
     input: int | None
     """The same as `output` if it is a terminal."""
@@ -41,34 +35,28 @@ def start_with_pipe(launch: Launch, stdin: bytes | None) -> Started:
     reader, writer = os.pipe()
     _enlarge(reader)
     try:
-        started = _start(launch, launch.argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=writer)
+        process = _start(launch, subprocess.PIPE if stdin else subprocess.DEVNULL, writer)
     except BaseException:
         os.close(reader)
         raise
     finally:
         os.close(writer)
-    process, mark = started
-    given = None if process.stdin is None else _detach(process)
-    for descriptor in (reader, given):
-        if descriptor is not None:
-            os.set_blocking(descriptor, False)
-    return Started(process, mark, reader, given, None)
+    os.set_blocking(reader, False)
+    return Started(process, reader, None if process.stdin is None else _detach(process), None)
 
 
 def start_on_terminal(launch: Launch, rows: int, columns: int) -> Started:
-    """Start a process on a new terminal of this size. Raises ToolError."""
-    _check_program(launch)
+    """Start a process on a new terminal of this size, which the launch makes its own. Raises ToolError."""
     ours, theirs = os.openpty()
     try:
         set_size(ours, rows, columns)
-        argv = ("/bin/sh", "-c", _ON_TERMINAL, os.ttyname(theirs), *launch.argv)
-        process, mark = _start(launch, argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = _start(launch, theirs, theirs)
     except BaseException:
         os.close(ours)
         os.close(theirs)
         raise
     os.set_blocking(ours, False)
-    return Started(process, mark, ours, ours, theirs)
+    return Started(process, ours, ours, theirs)
 
 
 def set_size(terminal: int, rows: int, columns: int) -> None:
@@ -78,12 +66,11 @@ def set_size(terminal: int, rows: int, columns: int) -> None:
     termios.tcsetwinsize(terminal, (rows, columns))
 
 
-def _start(launch: Launch, argv: tuple[str, ...], *, stdin: int, stdout: int) -> tuple[subprocess.Popen[bytes], str]:
-    mark = token_hex(8)
+def _start(launch: Launch, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
     try:
-        process = subprocess.Popen(
-            argv,
-            env={**launch.env, MARK: mark},
+        return subprocess.Popen(
+            launch.argv,
+            env=launch.env,
             cwd=launch.cwd,
             stdin=stdin,
             stdout=stdout,
@@ -94,7 +81,6 @@ def _start(launch: Launch, argv: tuple[str, ...], *, stdin: int, stdout: int) ->
         )
     except (OSError, ValueError) as problem:
         raise _not_started(launch, problem) from None
-    return process, f"{MARK}={mark}"
 
 
 def _not_started(launch: Launch, problem: OSError | ValueError) -> ToolError:
@@ -111,21 +97,12 @@ def _not_started(launch: Launch, problem: OSError | ValueError) -> ToolError:
     return ToolError(f"{program!r} can't be started: {problem}; leave out NUL characters")
 
 
-def _check_program(launch: Launch) -> None:
-    """Raise the error that the shell between us and the program could only print."""
-    from shutil import which
-
-    if not os.path.isdir(launch.cwd) or "\0" in "".join(launch.argv):
-        return  # which starting it says
-    if which(launch.argv[0], path=launch.env.get("PATH", os.defpath)) is None:
-        raise _not_started(launch, FileNotFoundError())
-
-
 def _detach(process: subprocess.Popen[bytes]) -> int:
     """The descriptor of a process's stdin, for us to close."""
     assert process.stdin is not None
     descriptor = os.dup(process.stdin.fileno())
     process.stdin.close()
+    os.set_blocking(descriptor, False)
     return descriptor
 
 

@@ -1,4 +1,4 @@
-"""Whether a command seems to wait for input: a guess, from the state of its processes or from what it printed last."""
+"""The state of processes: what they have used, and whether they seem to wait for input. The latter is a guess."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ _PROMPT: Final = re.compile(r"(?:[:?>$#%»❯]|\[[^\]]{1,12}\]|\([^)]{1,12}\)) ?
 """The end of a question: `Password:`, `Continue? [Y/n]`, `>>> `."""
 
 
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """The processor time that these processes have used."""
+    return sum(map(_cpu_seconds, pids))
+
+
 def is_reading_terminal(pids: Iterable[int]) -> bool:
     """Whether one of these processes is blocked in reading a terminal."""
     return _READ is not None and any(map(_reads_terminal, pids))
@@ -22,6 +27,15 @@ def is_reading_terminal(pids: Iterable[int]) -> bool:
 def looks_like_prompt(text: str) -> bool:
     """Whether a line without an end looks like a question."""
     return bool(_PROMPT.search(text))
+
+
+def _cpu_seconds(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _reads_terminal(pid: int) -> bool:
