@@ -40,9 +40,9 @@ class Bubblewrap(Struct, frozen=True):
         private = ["/tmp", "/dev/shm", *([home] if os.path.isabs(home) and home != "/" else [])]  # noqa: S108
         bind = "--bind" if writable else "--ro-bind"
         mounts = [("/proc", ["--proc", "/proc"]), ("/dev", ["--dev", "/dev"])]
-        mounts += [(path, [*self._size(), "--tmpfs", path]) for path in private if not is_in(path, roots)]
-        mounts += [(target, ["--ro-bind-try", source, target]) for source, target in visible.binds]
-        mounts += [(link, ["--symlink", target, link]) for target, link in visible.links]
+        mounts += [(path, [*self._private(), "--tmpfs", path]) for path in private if not is_in(path, roots)]
+        mounts += [(path, ["--ro-bind-try", path, path]) for path in visible.paths]
+        mounts += [(link, ["--symlink", path, link]) for link, path in visible.links]
         mounts += [(root, [bind, root, root]) for root in roots]
         # Parents first: what is mounted later hides what was there.
         mounts.sort(key=lambda mount: mount[0].rstrip("/").count("/"))
@@ -64,8 +64,10 @@ class Bubblewrap(Struct, frozen=True):
         wrapped = (self.program, "--args", str(arguments), "--", *own_terminal, *command)
         return ("/bin/sh", "-c", f'{script} && exec "$@"', "sh", *wrapped)
 
-    def _size(self) -> list[str]:
-        return ["--size", str(TEMPORARY_BYTES)] if self.version >= _SIZE_SINCE else []
+    def _private(self) -> list[str]:
+        """Permissions and size of the next folder in memory."""
+        size = ["--size", str(TEMPORARY_BYTES)] if self.version >= _SIZE_SINCE else []
+        return ["--perms", "1777", *size]
 
 
 def find_bubblewrap() -> Bubblewrap | str:

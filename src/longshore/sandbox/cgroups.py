@@ -110,25 +110,28 @@ class CgroupParents(Struct, frozen=True):
 
 
 def find_cgroups() -> CgroupParents | str:
-    """Where cgroups can be made; else a sentence that says why they can't."""
+    """Where cgroups can be made; else a sentence that says why they can't. Old cgroups of ours are deleted."""
     try:
-        with (
-            open("/proc/self/cgroup", encoding="utf-8") as groups,
-            open("/proc/self/mountinfo", encoding="utf-8") as all,
-        ):
-            own = [line.rstrip("\n").split(":", 2) for line in groups]
-            mounts = [line.split() for line in all]
+        parents = read_parents()
     except OSError as problem:
         return f"{problem.filename} can't be read ({problem.strerror})"
-    for parents in (_find_version_2(own, mounts), _find_version_1(own, mounts)):
-        if parents is not None:
-            try:
-                parents.sweep()
-                parents.make("probe", Limits()).remove()
-            except OSError as problem:
-                return f"no cgroup can be made in {parents.folders[0][0]} ({problem.strerror})"
-            return parents
-    return "no folder of /sys/fs/cgroup that has the controller of processes can be written"
+    if parents is None:
+        return "no folder of /sys/fs/cgroup that has the controller of processes can be written"
+    try:
+        parents.sweep()
+        parents.make("probe", Limits()).remove()
+    except OSError as problem:
+        return f"no cgroup can be made in {parents.folders[0][0]} ({problem.strerror})"
+    return parents
+
+
+def read_parents(process: str = "/proc/self") -> CgroupParents | None:
+    """Where a process, given by its folder in /proc, may make cgroups. Raises OSError."""
+    with open(os.path.join(process, "cgroup"), encoding="utf-8") as file:
+        own = [line.rstrip("\n").split(":", 2) for line in file]
+    with open(os.path.join(process, "mountinfo"), encoding="utf-8") as file:
+        mounts = [line.split() for line in file]
+    return _find_version_2(own, mounts) or _find_version_1(own, mounts)
 
 
 def _find_version_2(own: list[list[str]], mounts: list[list[str]]) -> CgroupParents | None:

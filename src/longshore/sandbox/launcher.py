@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
+import marshal
 import os
 import resource
 import select
@@ -40,7 +40,7 @@ If the command is to be confined, also readable and writable paths, and whether 
 def main() -> None:
     """Run the command of the plan and exit as it does, with 128 + n after signal n."""
     with open(int(sys.argv[2]), "rb") as file:
-        plan: Plan = json.load(file)
+        plan: Plan = marshal.load(file)  # noqa: S302 - written by the server; as data it needs no import of a parser
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -52,24 +52,29 @@ def main() -> None:
     if command == 0:
         _become_command(plan)
     code = _wait(command, woken, plan["lifeline"])
-    _clean_up(plan)
-    os._exit(code)
+    _kill_rest(plan["members"])
+    if code is None:
+        _delete_folders(plan)
+    os._exit(128 + signal.SIGKILL if code is None else code)
 
 
-def _clean_up(plan: Plan) -> None:
-    """Kill all that is left, and delete the folder for temporary files and the cgroup, if nobody else has."""
-    groups = [os.path.dirname(path) for path in plan["members"]]
-    for group in groups:
-        limit = os.path.join(group, "pids.max")
-        if os.path.exists(limit):  # those that are left can start no others meanwhile
+def _kill_rest(members: list[str]) -> None:
+    """Kill all that the command left behind. In a cgroup, those that are left can start no others meanwhile."""
+    for path in members:
+        limit = os.path.join(os.path.dirname(path), "pids.max")
+        if os.path.exists(limit):
             _write(limit, "0")
     for _ in range(KILL_ATTEMPTS):
         end_all(0.0)
         if not descendants():
             break
-    for group in groups:
+
+
+def _delete_folders(plan: Plan) -> None:
+    """Delete the cgroup and the folder for temporary files. The server does it, if it can."""
+    for path in plan["members"]:
         try:
-            os.rmdir(group)
+            os.rmdir(os.path.dirname(path))
         except OSError:
             pass
     if plan["temporary"]:
@@ -78,8 +83,8 @@ def _clean_up(plan: Plan) -> None:
         shutil.rmtree(plan["temporary"], ignore_errors=True)
 
 
-def _wait(command: int, woken: int, lifeline: int) -> int:
-    """Wait for the command's end, forwarding signals to it. Returns early if the server has gone."""
+def _wait(command: int, woken: int, lifeline: int) -> int | None:
+    """Wait for the command's end, forwarding signals to it. None if the server has closed the pipe or ended."""
     polled = select.poll()
     polled.register(woken, select.POLLIN)
     polled.register(lifeline, select.POLLIN)
@@ -93,7 +98,7 @@ def _wait(command: int, woken: int, lifeline: int) -> int:
                 code = os.waitstatus_to_exitcode(ended[1])
                 return code if code >= 0 else 128 - code
         if lifeline in ready:
-            return 128 + signal.SIGKILL
+            return None
 
 
 def _reap() -> tuple[int, int] | None:

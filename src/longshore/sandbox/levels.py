@@ -7,7 +7,7 @@ the roots. workspace+net: also has the network. A level that can't be enforced h
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import resource
 import shutil
@@ -131,7 +131,8 @@ class Sandbox:
             raise ToolError("a NUL character can't be in a command, its folder or its environment, nor = in a variable")
         variables = command_environment(self._environ, env, terminal=terminal, network=self._network)
         if self._confined:
-            variables = {"GIT_CONFIG_GLOBAL": self._git_settings, "GIT_CONFIG_NOSYSTEM": "1"} | variables
+            git = {"GIT_CONFIG_GLOBAL": self._git_settings or os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+            variables = git | variables
         rlimits = process_limits(self._limits) if self.level != "none" else ()
         group = self._make_cgroup(name)
         order = _Order(tuple(argv), cwd, variables, tuple(roots), terminal, group, rlimits)
@@ -160,7 +161,7 @@ class Sandbox:
             # Within the namespace, which may count its own processes only. dash calls this limit -p.
             most = user_processes(self._limits.processes)
             argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
-        data = _open_data("\0".join(arguments))
+        data = _open_data("\0".join(arguments).encode(errors="surrogateescape"))
         started = program.argv(data, argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
         return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, _Release([data], order.group))
 
@@ -173,22 +174,23 @@ class Sandbox:
         plan = structs.asdict(order) | {"rlimits": rlimits, "members": order.members, "group": None}
         plan |= {"lifeline": lifeline, "temporary": temporary}
         if self._confined:
-            plan["readable"] = ["/proc", *(source for source, _ in self._paths.find(order.roots).binds)]
+            plan["readable"] = ["/proc", *self._paths.find(order.roots).paths]
             plan["writable"] = [temporary, *DEVICES]
             plan["writable" if self._writable else "readable"] += order.roots
             plan |= {"network": self._network, "env": dict.fromkeys(_TEMPORARY, temporary) | order.env}
-        data = _open_data(json.dumps(plan))
+        data = _open_data(marshal.dumps(plan))
         started = (sys.executable, "-I", "-S", "-c", launcher.RUN, _PACKAGES, str(data))
         release = _Release([kept, lifeline, data], order.group, temporary)
         return Launch(started, STARTER, order.cwd, (data, lifeline), 1, release)
 
     @cached_property
-    def _git_settings(self) -> str:
-        return write_git_settings(self._environ) or os.devnull
+    def _git_settings(self) -> str | None:
+        return write_git_settings(self._environ)
 
     @cached_property
     def _paths(self) -> VisiblePaths:
-        return VisiblePaths(self._environ, (*self._read_paths, self._git_settings))
+        git = (self._git_settings,) if self._git_settings is not None else ()
+        return VisiblePaths(self._environ, (*self._read_paths, *git))
 
 
 class _Release:
@@ -206,9 +208,8 @@ class _Release:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _open_data(text: str) -> int:
-    """A descriptor to read a text from."""
-    data = text.encode(errors="surrogateescape")
+def _open_data(data: bytes) -> int:
+    """A descriptor to read some bytes from."""
     if sys.platform == "linux":
         descriptor = os.memfd_create("longshore")
     else:
