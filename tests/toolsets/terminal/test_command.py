@@ -288,21 +288,19 @@ async def test_the_end_is_found_without_pidfd(monkeypatch: pytest.MonkeyPatch) -
 
 
 DAEMON = """
-import os, sys
+import os, signal, sys, time
 if os.fork() == 0:
     os.setsid()
-    if os.fork() == 0:
-        print(os.getpid(), flush=True)
-        if sys.argv[1:] == ["deaf"]:
-            import signal
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if sys.argv[1:] == ["deaf"]:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    daemon = os.fork()
+    if daemon == 0:
         if sys.argv[1:] == ["closed"]:
             os.closerange(0, 100)
-        import time
         time.sleep(600)
+    print(daemon, flush=True)
     os._exit(0)
 os.wait()
-sys.stdin.readline()
 """
 LEFT_BEHIND = {
     "a child": ("/bin/sh", "-c", "sleep 600 & echo $!"),

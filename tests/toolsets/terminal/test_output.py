@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
-from longshore.toolsets.terminal.output import FILE_BYTES, HEAD_BYTES, TAIL_BYTES, WINDOW_BYTES, Output
+from longshore.toolsets.terminal.output import FILE_BYTES, HEAD_BYTES, TAIL_BYTES, WINDOW_BYTES, Output, WholeLog
 
 MADE = list[Output]()
 
@@ -160,12 +160,13 @@ def test_whatever_is_appended_is_read_again_or_known_to_be_dropped(sizes: list[i
 
 def test_the_whole_log_says_what_is_missing() -> None:
     output = printed(numbers(200_000), file_bytes=1000)
-    log = b"".join(output.chunks())
+    log = b"".join(WholeLog(output))
+    assert len(WholeLog(output)) == len(log)
     assert log.startswith(b"1\n2\n") and log.endswith(b"200000\n")
     assert f"[… {output.dropped:,} bytes were dropped here …]".encode() in log
     output.close()
     whole = printed(numbers(200_000))
-    assert b"".join(whole.chunks()) == numbers(200_000) and whole.dropped == 0
+    assert b"".join(WholeLog(whole)) == numbers(200_000) and whole.dropped == 0
     whole.close()
 
 

@@ -13,13 +13,14 @@ from time import monotonic, time
 from typing import Final, final
 
 from longshore.errors import ToolError
-from longshore.sandbox.descendants import descendants
+from longshore.sandbox.descendants import children, descendants
 from longshore.sandbox.launch import Launch
 from longshore.toolsets.terminal.command_input import MOST_WAITING, CommandInput
 from longshore.toolsets.terminal.keys import canonical_name, encode_keys
 from longshore.toolsets.terminal.output import FILE_BYTES, Output
 from longshore.toolsets.terminal.output_pattern import OutputPattern
 from longshore.toolsets.terminal.process_state import cpu_seconds, is_reading_terminal, looks_like_prompt
+from longshore.toolsets.terminal.process_watch import ProcessWatch
 from longshore.toolsets.terminal.screen import COLUMNS, ROWS, Screen
 from longshore.toolsets.terminal.spawn import PIPE_BYTES, Started, set_size, start_on_terminal, start_with_pipe
 from longshore.toolsets.terminal.waiting import Reason, Until, Waiter
@@ -33,7 +34,6 @@ QUIET_SECONDS: Final = 1.0
 _CHUNK_BYTES: Final = 256 << 10
 _PAUSE_SECONDS: Final = 0.001
 """Between two reads of a command that has printed too much, so that it does not occupy the event loop."""
-_POLL_SECONDS: Final = 0.01
 
 _SIGNAL_KEYS: Final = {"ctrl-c": signal.SIGINT, "ctrl-\\": signal.SIGQUIT}
 """The keys that a command without a terminal can be sent."""
@@ -80,6 +80,10 @@ class Command:
         self.signal = ""
         """The name of the signal that such an exit code stands for."""
         self.is_running = True
+        self.is_over_time = False
+        """Whether it was ended because its time was over."""
+        self.seen = 0
+        """The position up to which its output was shown to its owner."""
         self._launch, self._started = launch, started
         self._began = self._printed = monotonic()
         self._seconds: float | None = None
@@ -90,9 +94,9 @@ class Command:
         self._finishing: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._pause: asyncio.TimerHandle | None = None
-        self._pidfd: int | None = None
+        self._limit: asyncio.TimerHandle | None = None
         self._loop.add_reader(started.output, self._read)
-        self._watch()
+        self._watch = ProcessWatch(self.pid, self._process_ended)
 
     # -- state
 
@@ -250,12 +254,26 @@ class Command:
 
         If the caller is cancelled, that goes on.
         """
-        if self._ending is None and self.is_running:
-            self._ending = self._loop.create_task(self._end(grace))
+        self.begin_end(grace)
         if self._ending is not None:
             await asyncio.shield(self._ending)
 
+    def begin_end(self, grace: float = TERM_SECONDS) -> None:
+        """The same, without waiting for it."""
+        if self._ending is None and self.is_running:
+            self._ending = self._loop.create_task(self._end(grace))
+
+    def end_after(self, seconds: float) -> None:
+        """End it when it has run for so long."""
+        self._limit = self._loop.call_later(seconds - self.seconds, self._end_over_time)
+
+    def _end_over_time(self) -> None:
+        self.is_over_time = self.is_running
+        self.begin_end()
+
     async def _end(self, grace: float) -> None:
+        if not self._has_begun():
+            grace = 0
         # A shell on a terminal ignores SIGTERM and ends with its terminal. A stopped process gets no other signal.
         for number in (*([signal.SIGHUP] if self.screen else []), signal.SIGTERM, signal.SIGCONT):
             self._launch.signal(self.pid, number)
@@ -268,6 +286,13 @@ class Command:
             except ProcessLookupError:
                 pass
         await self._finishes_within(KILL_SECONDS)
+
+    def _has_begun(self) -> bool:
+        """Whether the command itself runs, and not only the processes that confine it."""
+        found = [self.pid]
+        for _ in range(self._launch.wrappers):
+            found = [child for parent in found for child in children(parent)]
+        return bool(found)
 
     async def _finishes_within(self, seconds: float) -> bool:
         try:
@@ -282,25 +307,7 @@ class Command:
         self._release()
         self.output.close()
 
-    def _watch(self) -> None:
-        """Wait for the end of the process itself."""
-        try:
-            self._pidfd = os.pidfd_open(self.pid)
-            self._loop.add_reader(self._pidfd, self._process_ended)
-        except (AttributeError, OSError):  # not Linux, or too old a kernel
-            self._poll()
-
-    def _poll(self) -> None:
-        if not self.is_running:
-            return
-        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            self._loop.call_later(_POLL_SECONDS, self._poll)
-        else:
-            self._process_ended()
-
     def _process_ended(self) -> None:
-        if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
         self._seconds = monotonic() - self._began
         self._finishing = self._loop.create_task(self._finish())
 
@@ -317,14 +324,14 @@ class Command:
         if not self.is_running:
             return
         self.is_running = False
-        if self._pause is not None:
-            self._pause.cancel()
+        for timer in (self._pause, self._limit):
+            if timer is not None:
+                timer.cancel()
         self._loop.remove_reader(self._started.output)
         if self._input is not None:
             self._input.close()
-        if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
-        for descriptor in (self._started.output, self._started.terminal, self._pidfd):
+        self._watch.close()
+        for descriptor in (self._started.output, self._started.terminal):
             if descriptor is not None:
                 os.close(descriptor)
         self._note_exit(self._started.process.poll())

@@ -166,6 +166,10 @@ class Grid:
             self.top, self.bottom = top, bottom - 1
             self.go(self.top if self.origin else 0, 0)
 
+    @property
+    def is_alternate(self) -> bool:
+        return self._main is not None
+
     def show_alternate(self, on: bool) -> None:
         """Show the alternate screen, which is blank at first, or the main one again."""
         if on and self._main is None:

@@ -26,7 +26,7 @@ WINDOW_BYTES: Final = 128 << 10
 """The most that is made readable for one answer, from each end."""
 LINE_CHARACTERS: Final = 200
 """Of the last line, for progress and lists."""
-_COUNT_BYTES: Final = 1 << 20
+_PART_BYTES: Final = 256 << 10
 
 
 class Excerpt(Struct, frozen=True):
@@ -93,15 +93,8 @@ class Output:
             start += len(part)
         return b"".join(parts)
 
-    def chunks(self) -> Iterator[bytes]:
-        """All output that is left, with a note where the middle is missing."""
-        for begin, end in self._kept_ranges():
-            if begin and self.dropped:
-                yield f"\n[… {self.dropped:,} bytes were dropped here …]\n".encode()
-            for start in range(begin, end, _COUNT_BYTES):
-                yield self.read(start, min(end, start + _COUNT_BYTES))
-
-    def _kept_ranges(self) -> list[tuple[int, int]]:
+    def kept_ranges(self) -> list[tuple[int, int]]:
+        """Where the output begins and ends that was not dropped."""
         if not self.dropped:
             return [(0, self.size)]
         return [(0, self._kept_until()), (self._tail_start, self.size)]
@@ -212,9 +205,28 @@ class Output:
     def _count_lines(self, start: int) -> int:
         """The newlines from a position on. Of dropped output it is known only together with all before it."""
         begin, end = (start, self.size) if start >= self._tail_start else (0, start)
-        steps = range(begin, end, _COUNT_BYTES)
-        found = sum(self.read(at, min(end, at + _COUNT_BYTES)).count(b"\n") for at in steps)
+        steps = range(begin, end, _PART_BYTES)
+        found = sum(self.read(at, min(end, at + _PART_BYTES)).count(b"\n") for at in steps)
         return found if start >= self._tail_start else self.lines - found
+
+
+@final
+class WholeLog:
+    """All output of a finished command, part by part, with a note where the middle is missing."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._note = f"\n[… {output.dropped:,} bytes were dropped here …]\n".encode() if output.dropped else b""
+
+    def __len__(self) -> int:
+        return self._output.size - self._output.dropped + len(self._note)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for begin, end in self._output.kept_ranges():
+            if begin:
+                yield self._note
+            for start in range(begin, end, _PART_BYTES):
+                yield self._output.read(start, min(end, start + _PART_BYTES))
 
 
 def _line_ends(raw: bytes, begin: int) -> list[int]:

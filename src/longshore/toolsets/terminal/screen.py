@@ -65,6 +65,11 @@ class Screen:
         return self._grid.rows, self._grid.columns
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether a program draws on the whole screen, such as an editor or a pager."""
+        return self._grid.is_alternate
+
+    @property
     def cursor(self) -> tuple[int, int]:
         """Row and column of the cursor, counted from 1."""
         return self._grid.row + 1, self._grid.column + 1
