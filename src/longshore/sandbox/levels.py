@@ -168,7 +168,7 @@ class Sandbox:
             # Within the namespace, which may count its own processes only. dash calls this limit -p.
             most = user_processes(self._limits.processes)
             argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
-        data = _open_data("\0".join(arguments).encode(errors="surrogateescape"))
+        data = _open_data("".join(f"{each}\0" for each in arguments).encode(errors="surrogateescape"))
         started = program.argv(data, argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
         return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, True, _Release([data], order.group))
 
