@@ -53,10 +53,15 @@ def make_sandbox(options: TerminalOptions) -> Sandbox:
 
 def available(self: Any) -> str | None:
     """Why commands can't be confined here as the options ask, and the fix. `self` has them as `options`."""
+    from longshore.sandbox.checked_levels import remember, was_checked
+
+    if was_checked(self.options.level):
+        return None
     from longshore.errors import SandboxUnavailable
 
     try:
         make_sandbox(self.options)
     except SandboxUnavailable as problem:
         return str(problem)
+    remember(self.options.level)
     return None
