@@ -12,7 +12,7 @@ from longshore import __version__
 from longshore.app import Server
 from longshore.errors import ConfigError
 
-CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery", "filesystem")
+CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery", "filesystem", "terminal")
 """The categories of our tools. A new category is added here first."""
 
 INSTRUCTIONS = (
@@ -23,6 +23,7 @@ INSTRUCTIONS = (
 TOOLSETS = {
     "longshore.toolsets.discovery.tools:Discovery": "",
     "longshore.toolsets.filesystem.tools:Filesystem": "",
+    "longshore.toolsets.terminal.tools:Terminal": "",
 }
 """The factories of our toolsets, each with the extra that installs the libraries behind it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import sys
 from importlib import import_module
 from typing import Any, Literal
@@ -89,13 +90,15 @@ def _toolsets(app: Any, config: configuration.Config) -> list[Check]:
 
 
 def _ripgrep() -> Check:
-    from longshore.toolsets.filesystem.ripgrep import find_ripgrep
+    from longshore.sandbox import landlock
 
-    program = find_ripgrep()
-    if program is not None:
-        return Check("ripgrep", "ok", f"{program}, for fs_search")
-    why = "not installed, or the kernel can't confine it (landlock); fs_search uses its own slower search"
-    return Check("ripgrep", "missing", why, "install ripgrep (sudo apt-get install ripgrep)")
+    program = shutil.which("rg")
+    if program is None:
+        why = "not installed, so fs_search uses its own search, which is slower"
+        return Check("ripgrep", "missing", why, "install ripgrep (sudo apt-get install ripgrep)")
+    if not landlock.is_available():
+        return Check("ripgrep", "missing", f"{program} can't be confined without landlock; fs_search does without it")
+    return Check("ripgrep", "ok", f"{program}, for fs_search")
 
 
 def _mechanisms() -> list[Check]:
