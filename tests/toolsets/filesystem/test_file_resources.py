@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import pytest
 from msgspec.structs import replace
 from tests.sandbox.confined_tree import SECRET, make_tree
 
-from longshore import Server
+from longshore import Client, Server
 from longshore.builtin import make
 from longshore.config import DEFAULT
-from talk import ERAS, NEWEST_LEGACY, Client, Refused, converse, result, until
+from talk import ERAS, NEWEST_LEGACY, WAIT_SECONDS, Refused, converse, result, until
+from talk import Client as RawClient
 
 from .file_server import serve
 
@@ -74,7 +77,7 @@ def test_the_template_is_listed() -> None:
     assert [each["uriTemplate"] for each in templates] == ["file:///{+path}"]
 
 
-async def watch(client: Client, *uris: str) -> int:
+async def watch(client: RawClient, *uris: str) -> int:
     """Watch resources, in the way of the client's era. Returns the id with which it is ended."""
     if client.modern:
         id = client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": list(uris)}})
@@ -90,10 +93,10 @@ async def until_watched(app: Server, count: int) -> None:
     await until(lambda: app.catalog.toolsets["filesystem"].toolset.status() == {"watched": count})
 
 
-def watching(app: Server, script: Callable[[Client], Awaitable[T]], revision: str) -> T:
+def watching(app: Server, script: Callable[[RawClient], Awaitable[T]], revision: str) -> T:
     """Run a script. Afterwards the toolset is removed, and its thread with it."""
 
-    async def run(client: Client) -> T:
+    async def run(client: RawClient) -> T:
         try:
             return await script(client)
         finally:
@@ -110,7 +113,7 @@ def test_a_change_of_a_watched_file_is_reported(folder: Path, revision: str, bui
     app.config = replace(DEFAULT, server=replace(DEFAULT.server, roots=[str(folder)]))
     uri, other = (folder / "file.txt").as_uri(), (folder / "new.txt").as_uri()
 
-    async def talk(client: Client) -> None:
+    async def talk(client: RawClient) -> None:
         await watch(client, uri, other)
         await until_watched(app, 2)
         (folder / "sub/inner.txt").write_text("nobody watches this")
@@ -129,7 +132,7 @@ def test_a_change_in_a_watched_folder_is_reported(folder: Path, revision: str) -
     app = serve()
     uri = (folder / "sub").as_uri()
 
-    async def talk(client: Client) -> None:
+    async def talk(client: RawClient) -> None:
         await watch(client, uri)
         await until_watched(app, 1)
         (folder / "sub/made.txt").write_text("new")
@@ -144,7 +147,7 @@ def test_a_watch_does_not_lead_out(folder: Path, path: str) -> None:
     app = serve()
     hidden, uri = f"file://{folder}/{path}", (folder / "z.txt").as_uri()  # which comes last
 
-    async def talk(client: Client) -> list[str]:
+    async def talk(client: RawClient) -> list[str]:
         await watch(client, hidden, uri)
         await until_watched(app, 1)
         for name in ("../secret", "../outside/secret", "../outside/sub/secret", ".env"):
@@ -154,3 +157,26 @@ def test_a_watch_does_not_lead_out(folder: Path, path: str) -> None:
         return [note["params"]["uri"] for note in client.notes if note["method"] == UPDATED]
 
     assert watching(app, talk, ERAS[1]) == []
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_process_reports_a_change_to_a_client(folder: Path, era: Literal["legacy", "modern"]) -> None:
+    uri = (folder / "file.txt").as_uri()
+
+    async def talk() -> tuple[str, str]:
+        command = [sys.executable, "-m", "longshore", "serve", "--root", str(folder)]
+        async with Client(command, era=era) as client, client.watch(uris=[uri]) as changes:
+            while (await status(client)) != {"watched": 1}:
+                pass  # the watch was answered before the toolset is imported
+            (folder / "file.txt").write_text("changed")
+            async for change in changes:
+                [contents] = await client.read_resource(uri)
+                return str(change.uri), str(contents.text)
+        raise AssertionError("no change was reported")
+
+    async def status(client: Client) -> dict[str, int]:
+        found = (await client.call_tool("server_status")).structured
+        [files] = [each for each in found["toolsets"] if each["name"] == "filesystem"]
+        return dict(files["details"])
+
+    assert asyncio.run(asyncio.wait_for(talk(), WAIT_SECONDS)) == (uri, "changed")

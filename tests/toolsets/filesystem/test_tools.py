@@ -122,8 +122,9 @@ def test_a_call_reads_at_most_its_limit_of_files(folder: Path, app: Server, more
     if more <= 0:
         assert ask(app, "fs_read", paths=paths).count("== a ==") == len(paths)
     else:
-        assert refusal(app, "fs_read", paths=paths) == "21 paths; give 1 to 20 in one call"
-    assert refusal(app, "fs_read") == "0 paths; give 1 to 20 in one call"
+        assert refusal(app, "fs_read", paths=paths) == "21 paths; give at most 20 in one call"
+    assert refusal(app, "fs_read") == "no path is given; give path, or several paths"
+    assert refusal(app, "fs_read", paths=["a", "a"], max_tokens=399) == "2 paths; give at most 1 in one call"
 
 
 @pytest.mark.parametrize(("data", "kind", "mime"), [(PNG, "image", "image/png"), (WAV, "audio", "audio/wav")])
@@ -319,6 +320,22 @@ def test_a_wrong_pattern_or_glob_is_explained(folder: Path, app: Server) -> None
     assert "a glob is empty" in refusal(app, "fs_search", pattern="x", glob="")
     assert "a glob is empty" in refusal(app, "fs_list", glob="")
     assert "depth=0; a folder is listed 1 to" in refusal(app, "fs_list", depth=0)
+
+
+@pytest.mark.parametrize("tool", ["fs_list", "fs_search", "fs_move"])
+def test_long_work_reports_that_it_goes_on(
+    folder: Path, app: Server, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    monkeypatch.setattr("longshore.toolsets.filesystem.tools.PROGRESS_SECONDS", 0.0)
+    make_tree(folder, {"s/a": "x"})
+    arguments = {"fs_list": {}, "fs_search": {"pattern": "x"}, "fs_move": {"path": "s", "to": "t", "copy": True}}
+
+    async def talk(client: Client) -> dict[str, Any]:
+        params = {"name": tool, "arguments": arguments[tool]}
+        await client.request("tools/call", params, {"progressToken": "p"})
+        return await client.heard("notifications/progress")
+
+    assert converse(app, talk)["params"]["progressToken"] == "p"
 
 
 def test_a_cancelled_search_ends_its_process(folder: Path, app: Server) -> None:

@@ -50,9 +50,11 @@ def read_files(
     """The content of one or several files. Of several, one that can't be read is an error in its place."""
     if len(paths) == 1:
         return [read_file(files, paths[0], query, query.max_tokens, check)]
-    most = min(MOST_PATHS, query.max_tokens // (2 * LEAST_TOKENS))
-    if not 1 <= len(paths) <= most:
-        raise FileError("", "invalid", f"{len(paths)} paths", f"give 1 to {max(1, most)} in one call")
+    if not paths:
+        raise FileError("", "invalid", "no path is given", "give path, or several paths")
+    most = max(1, min(MOST_PATHS, query.max_tokens // (2 * LEAST_TOKENS)))
+    if len(paths) > most:
+        raise FileError("", "invalid", f"{len(paths)} paths", f"give at most {most} in one call")
     blocks, left = list[Block](), query.max_tokens
     for number, path in enumerate(paths):
         heading = f"== {show_path(path)} ==\n"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from longshore.errors import ResourceNotFound, ToolError
 from longshore.files import user_directory
 from longshore.protocol.content import Audio, Contents, Image, Text
-from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_errors, fit_lines
+from longshore.registry.token_budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, MaxTokens, fit_errors, fit_lines
 from longshore.registry.toolset import Toolset, resource, tool
-from longshore.sandbox.confined import ConfinedFiles, OpenFolder
+from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.roots import Roots
 from longshore.schema.annotations import Hidden
@@ -22,12 +22,12 @@ from longshore.toolsets.filesystem import listing
 from longshore.toolsets.filesystem.changing import Mode, edit_text, write_text
 from longshore.toolsets.filesystem.edits import Edit
 from longshore.toolsets.filesystem.file_info import describe_file, free_bytes, show_time
-from longshore.toolsets.filesystem.gitignore import Above, rules_above
 from longshore.toolsets.filesystem.listing import ListQuery, Sort, list_folder, show_size
 from longshore.toolsets.filesystem.matches import Output
 from longshore.toolsets.filesystem.options import FilesystemOptions
 from longshore.toolsets.filesystem.reading import ReadQuery, read_contents, read_files
 from longshore.toolsets.filesystem.search import SearchQuery, search
+from longshore.toolsets.filesystem.search_place import find_place, path_prefix, read_rules_above
 from longshore.toolsets.filesystem.trash import Trash
 from longshore.toolsets.filesystem.walking import show_name, show_path
 from longshore.toolsets.filesystem.watched_files import WatchedFiles
@@ -52,7 +52,9 @@ Gitignore = Annotated[Flag, "false: also ignored files"]
 Cursor = Annotated[str | None, "of the last page, if any"]
 
 _UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the answers say them"}
-_ERRORS: Final = {"outside the folders": "use a path within those that fs_info shows", "changed": "read the file again"}
+_OUTSIDE: Final = {"outside the folders": "use a path within those that fs_info shows"}
+_CHANGED: Final = _OUTSIDE | {"changed since you read it": "read it again and repeat the change"}
+_BUDGET: Final = f"Also takes max_tokens, the most tokens of the answer ({LEAST_TOKENS} to {MOST_TOKENS})"
 
 
 class Filesystem(Toolset):
@@ -90,7 +92,8 @@ class Filesystem(Toolset):
     @tool(
         effects="read",
         waive=_UNBOUNDED,
-        errors=_ERRORS,
+        help=f"{_BUDGET}, and byte_offset and byte_limit in place of lines.",
+        errors=_OUTSIDE,
         examples=[{"path": "src/app.py", "offset": 100, "limit": 50}, {"paths": ["a.txt", "b.txt"]}],
     )
     def fs_read(
@@ -123,7 +126,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="destroy",
-        errors=_ERRORS | {"exists already": "choose another name, or leave out mode"},
+        errors=_CHANGED | {"exists already": "choose another name, or leave out mode"},
         examples=[{"path": "notes/todo.txt", "content": "buy tea\n"}],
     )
     def fs_write(
@@ -140,7 +143,8 @@ class Filesystem(Toolset):
 
     @tool(
         effects="destroy",
-        errors=_ERRORS | {"occurs several times": "add lines around it to old, or set replace_all"},
+        help=f"{_BUDGET}.",
+        errors=_CHANGED | {"occurs several times": "add lines around it to old, or set replace_all"},
         examples=[{"path": "app.py", "edits": [{"old": "debug = True", "new": "debug = False"}]}],
     )
     def fs_edit(
@@ -156,7 +160,13 @@ class Filesystem(Toolset):
         most = self._options.max_file_size
         return edit_text(self._files(ctx), path, edits, expected_hash, most, max_tokens, dry_run=bool(dry_run))
 
-    @tool(effects="read", waive=_UNBOUNDED, errors=_ERRORS, examples=[{"path": "src", "depth": 2, "glob": "*.py"}])
+    @tool(
+        effects="read",
+        waive=_UNBOUNDED,
+        help=f"{_BUDGET}, and limit, the most lines.",
+        errors=_OUTSIDE,
+        examples=[{"path": "src", "depth": 2, "glob": "*.py"}],
+    )
     def fs_list(
         self,
         ctx: Context,
@@ -184,13 +194,14 @@ class Filesystem(Toolset):
                 deny=tuple(options.deny),
                 within=folder.relative,
             )
-            above = _rules(files, folder) if query.gitignore else ()
+            above = read_rules_above(files, folder) if query.gitignore else ()
             return list_folder(folder.descriptor, query, above=above, check=_checker(ctx)).text
 
     @tool(
         effects="read",
         waive=_UNBOUNDED,
-        errors=_ERRORS | {"the pattern": "escape what is plain text, or set literal"},
+        help=f"{_BUDGET}.",
+        errors=_OUTSIDE | {"the pattern": "escape what is plain text, or set literal"},
         examples=[{"pattern": "def \\w+_file", "path": "src", "glob": "*.py"}],
     )
     def fs_search(
@@ -214,7 +225,7 @@ class Filesystem(Toolset):
         with ExitStack() as stack:
             stack.enter_context(fit_errors(max_tokens))
             stack.enter_context(explain(path))
-            top, name = self._search_place(files, path)
+            top, name = find_place(files, path, options.max_file_size)
             folder = stack.enter_context(files.open_folder(top))
             query = SearchQuery(
                 pattern=pattern,
@@ -231,14 +242,14 @@ class Filesystem(Toolset):
                 within=folder.relative,
                 max_file_size=options.max_file_size,
                 file=name,
-                prefix=_prefix(files, folder),
+                prefix=path_prefix(files, folder),
             )
-            above = _rules(files, folder) if query.gitignore else ()
+            above = read_rules_above(files, folder) if query.gitignore else ()
             return search(folder.descriptor, query, above=above, check=_checker(ctx)).text
 
     @tool(
         effects="destroy",
-        errors=_ERRORS | {"exists already": "choose another name, or set overwrite"},
+        errors=_OUTSIDE | {"exists already": "choose another name, or set overwrite"},
         examples=[{"path": "a.txt", "to": "old/a.txt"}],
     )
     def fs_move(
@@ -255,7 +266,7 @@ class Filesystem(Toolset):
         change(path, to, overwrite=bool(overwrite), parents=True, check=_checker(ctx))
         return f"{'copied' if copy else 'moved'} {show_path(path)} to {show_path(to)}"
 
-    @tool(effects="destroy", errors=_ERRORS)
+    @tool(effects="destroy", errors=_OUTSIDE)
     def fs_delete(
         self,
         ctx: Context,
@@ -277,7 +288,7 @@ class Filesystem(Toolset):
         entry = self._trash().put(files, path)
         return f"deleted {show_path(path)}, {show_size(entry.size)}; to undo it: restore={entry.id}"
 
-    @tool(effects="read", errors=_ERRORS)
+    @tool(effects="read", errors=_OUTSIDE)
     def fs_info(self, ctx: Context, path: Annotated[str | None, "file or folder"] = None) -> str:
         """Show a file's type, size, lines and hash; without a path, the folders, limits and free space."""
         files = self._files(ctx)
@@ -354,13 +365,6 @@ class Filesystem(Toolset):
         lines = [f"{entry.id} {show_time(entry.deleted)} {entry.path} {show_size(entry.size)}" for entry in entries]
         return fit_lines(map(show_name, lines), rest=lambda end: f"{len(lines) - end:,} older").text or "nothing"
 
-    def _search_place(self, files: ConfinedFiles, path: str) -> tuple[str, str]:
-        """The folder to search and, if only one file in it is meant, the file's name."""
-        if files.status(path).kind != "file":
-            return path, ""
-        files.open_file(path, self._options.max_file_size).close()  # says so if it is too large
-        return os.path.split(files.real_path(path))
-
     def _describe_folder(self, files: ConfinedFiles, path: str) -> str:
         entries, more = files.list_folder(path)
         modified = show_time(files.status(path).status.st_mtime)
@@ -375,20 +379,6 @@ class Filesystem(Toolset):
         if options.deny:
             lines.append(f"denied names: {' '.join(options.deny)}")
         return fit_lines(lines).text
-
-
-def _rules(files: ConfinedFiles, folder: OpenFolder) -> Above:
-    """The .gitignore files above a folder."""
-    if not folder.relative:
-        return ()
-    with files.open_folder(folder.root) as root:
-        return rules_above(root.descriptor, folder.relative)
-
-
-def _prefix(files: ConfinedFiles, folder: OpenFolder) -> str:
-    """The beginning of the paths of a folder's files, as the tools take them."""
-    path = folder.relative if folder.root == files.roots.folders[0] else folder.path
-    return f"{path.rstrip('/')}/" if path else ""
 
 
 def _checker(ctx: Context) -> Callable[[], None]:
