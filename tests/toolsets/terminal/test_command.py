@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.waiting import is_alive
 
 from longshore.errors import ToolError
@@ -25,6 +26,7 @@ from .started import (
     confined,
     finished,
     launch_of,
+    on_terminal,
     open_files,
     own_children,
     python,
@@ -384,6 +386,21 @@ async def test_others_run_while_a_command_prints() -> None:
     async with running(launch_of("yes")) as loud:
         await until(lambda: loud.output.size > 1 << 20)
         assert shown(await finished(shell("echo quiet"))) == "quiet\n"
+
+
+def test_uvloop_runs_commands_too() -> None:
+    async def run() -> None:
+        before = open_files()
+        for _ in range(5):
+            assert shown(await finished(shell("echo x"))) == "x\n"
+            assert shown(await finished(on_terminal("echo", "x"), terminal=True)) == "x\n"
+            async with running(launch_of("sleep", "600")) as command:
+                assert await command.wait(0.01) == "time"
+        assert open_files() == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(finished(launch_of("true")))
+        runner.run(run())
 
 
 async def test_the_processor_time_of_a_running_command() -> None:

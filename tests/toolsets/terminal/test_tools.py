@@ -218,6 +218,15 @@ async def test_the_end_of_the_server_ends_all(folder: Path) -> None:
     await until(lambda: own_children() == before)
 
 
+async def test_the_coarse_tool_runs_a_command(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    async with connected() as client:
+        arguments = {"command": "pwd; echo $X; sleep 614", "cwd": "sub", "timeout": 0.3, "env": {"X": "1"}}
+        answer = (await client.call_tool("terminal", arguments)).text
+        assert answer.startswith(f"{folder}/sub\n1\n[c1: exit code 143 (SIGTERM)")
+        assert "terminal" not in [tool.name for tool in await client.list_tools()]
+
+
 # -- reading
 
 
@@ -238,6 +247,8 @@ async def test_a_pattern_is_waited_for(folder: Path) -> None:
         source = "for i in 1 2 3; do echo line $i; done; echo listening on 8080; sleep 611"
         await ask(client, "run", command=source, background=True)
         assert "listening on 8080" in await ask(client, "read", id="c1", cursor=0, pattern=r"listening on \d+")
+        missed = await ask(client, "read", id="c1", pattern="listening", timeout_ms=10)
+        assert "running for" in missed and missed.endswith("[no match of 'listening']")
         assert "look-around" in await refusal(client, "read", id="c1", pattern="(?=x)")
 
 
@@ -283,6 +294,13 @@ async def until_text(client: Client, said: str) -> None:
             pass
 
 
+async def test_a_run_answers_when_its_terminal_waits_for_input(folder: Path) -> None:
+    async with connected() as client:
+        answer = await ask(client, "run", command="printf 'Name: '; read name; echo hello $name", pty=True)
+        assert answer.startswith("Name: \n[c1: running for") and "it seems to wait for input: terminal_send" in answer
+        assert "hello Ann" in await ask(client, "send", id="c1", text="Ann\n")
+
+
 async def test_a_program_on_the_whole_screen_is_shown_as_it_is(folder: Path) -> None:
     (folder / "text").write_text("".join(f"line {number}\n" for number in range(1, 200)))
     async with connected() as client:
@@ -295,7 +313,8 @@ async def test_sending_nothing_or_an_unknown_key_is_refused(folder: Path) -> Non
     async with connected() as client:
         await ask(client, "run", command="sh", pty=True, background=True)
         assert "give a text to type" in await refusal(client, "send", id="c1")
-        assert "did you mean enter" in await refusal(client, "send", id="c1", keys=["entre"])
+        assert "did you mean enter" in await refusal(client, "send", id="c1", text="exit", keys=["entre"])
+        assert "exit" not in await ask(client, "read", id="c1", cursor=0), "nothing was typed"
         await ask(client, "run", command="sleep 612", background=True)
         assert "start it with pty=true" in await refusal(client, "send", id="c2", text="x")
         assert "SIGINT" in await ask(client, "send", id="c2", keys=["ctrl-c"])
@@ -359,7 +378,7 @@ async def test_the_folders_are_writable_and_nothing_else(folder: Path) -> None:
 async def test_too_many_commands_are_refused(folder: Path) -> None:
     async with connected(serve(most_running=1)) as client:
         await ask(client, "run", command="sleep 613", background=True)
-        assert "1 commands run, the most that you may have: c1" in await refusal(client, "run", command="true")
+        assert "no more than 1 commands may run at once: c1" in await refusal(client, "run", command="true")
 
 
 def test_an_unavailable_sandbox_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ class Commands:
         running = [id for id, each in self._table.all(owner).items() if each.is_running]
         if len(running) >= self._most_running:
             raise ToolError(
-                f"{len(running)} commands run, the most that you may have: {', '.join(running)}; "
+                f"no more than {self._most_running} commands may run at once: {', '.join(running)}; "
                 "wait for one with terminal_read, or end one with terminal_kill"
             )
         self._table.check_quota(owner)
