@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,10 @@ from longshore.sandbox.mechanisms import Host, detect_host
 SECONDS = 60.0
 PYTHON = os.path.realpath(sys.executable)
 MECHANISMS = ("bubblewrap", "landlock")
+LIMITED = (("limits", "landlock"), ("workspace", "bubblewrap"), ("workspace", "landlock"))
+"""Levels and mechanisms by which a command is bounded: by the launcher alone, and by each that confines."""
+STARTS = (("none", "landlock"), *LIMITED)
+"""Every way in which a command is started."""
 SECRET = "for nobody else's eyes"
 
 
@@ -91,6 +95,3 @@ def start(launch: Launch, output: int = subprocess.PIPE, user: int | None = None
         group=user,
         extra_groups=None if user is None else [],
     )
-
-
-Make = Callable[..., Sandbox]

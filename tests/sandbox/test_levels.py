@@ -9,17 +9,19 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
-from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, SECRET, Place, host_with, start
+from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, SECRET, STARTS, Place, host_with, start
 
 from longshore.errors import SandboxUnavailable, ToolError
-from longshore.sandbox.launch import LEVELS, Level, Limits
+from longshore.sandbox.launch import Level, Limits
 from longshore.sandbox.levels import make_sandbox
 from longshore.sandbox.mechanisms import detect_host, mechanisms
 
 CONFINED: tuple[Level, ...] = ("read-only", "workspace", "workspace+net")
+each_start = pytest.mark.parametrize(("level", "mechanism"), STARTS)
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 
@@ -79,6 +81,17 @@ def test_nothing_outside_of_the_roots_can_be_changed(place: Place, mechanism: st
         place.shell(sandbox, f"echo x > {path}; mkdir {path}-folder; rm -rf {place.other} {place.home}/work/notes")
         assert not os.path.lexists(path) and not os.path.lexists(f"{path}-folder")
     assert place.tree() == before
+
+
+@both
+@pytest.mark.parametrize("level", CONFINED)
+def test_modes_times_and_attributes_outside_of_the_roots_stay(place: Place, mechanism: str, level: Level) -> None:
+    path = place.other / "plan"
+    before = path.stat()
+    script = f"chmod 777 {path}; touch -d 2001-01-01 {path}; chown 65534 {path}; ln {path} linked && chmod 777 linked; "
+    script += f'{PYTHON} -c \'import os, sys; os.setxattr(sys.argv[1], "user.x", b"x")\' {path}'
+    place.shell(place.sandbox(level, mechanism), script)
+    assert path.stat() == before and os.listxattr(path) == []
 
 
 @both
@@ -150,8 +163,7 @@ def test_other_processes_can_be_neither_signalled_nor_read(place: Place, mechani
         victim.kill()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_variables_come_from_the_allow_list(place: Place, mechanism: str, level: Level) -> None:
     place.environ |= {"AWS_SECRET_ACCESS_KEY": SECRET, "OPENAI_API_KEY": SECRET, "LC_TIME": "C", "LD_PRELOAD": SECRET}
     sandbox = place.sandbox(level, mechanism)
@@ -172,8 +184,7 @@ def test_a_preloaded_library_is_loaded_inside_only(place: Place, mechanism: str)
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_metacharacters_in_argv_are_inert(place: Place, mechanism: str, level: Level) -> None:
     words = ["a; touch pwned", "$(touch pwned)", "`touch pwned`", "| touch pwned", "--bind", "/", "\n", "*", "é\udcff"]
     done = place.run(place.sandbox(level, mechanism), "printf", "%s|", *words)
@@ -193,15 +204,13 @@ def test_a_nul_character_is_refused(place: Place, mechanism: str, where: str) ->
         sandbox.launch(argv, cwd=str(place.root), env=env, roots=[str(place.root)], name="test")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_a_command_inherits_no_descriptor_and_reads_nothing(place: Place, mechanism: str, level: Level) -> None:
     done = place.shell(place.sandbox(level, mechanism), "cat; ls /proc/self/fd | tr '\\n' ' '")
     assert done == (0, "0 1 2 3 ")  # the fourth is of ls itself
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 @pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)])
 def test_the_exit_code_is_the_commands(place: Place, mechanism: str, level: Level, script: str, code: int) -> None:
     assert place.shell(place.sandbox(level, mechanism), script).code == code
@@ -225,8 +234,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_a_signal_reaches_every_process_of_the_command_only(place: Place, mechanism: str, level: Level) -> None:
     launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", SIGNALLED)
     with launch, start(launch) as process:
@@ -236,8 +244,7 @@ def test_a_signal_reaches_every_process_of_the_command_only(place: Place, mechan
     assert (process.returncode, text) == (3, "inner\nouter\n")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_an_interactive_command_has_the_terminal_it_is_given(place: Place, mechanism: str, level: Level) -> None:
     source = """
 import os, sys
@@ -277,6 +284,7 @@ def test_each_mechanism_that_is_switched_off_is_named_with_its_fix() -> None:
         ({"landlock": 5}, "landlock 5"),
         ({"landlock": 0}, "none"),
         ({"seccomp": False}, "seccomp"),
+        ({"mounts": False}, "mounts"),
     ):
         weaker = replace(host, **changed)
         for level in CONFINED:
@@ -307,3 +315,37 @@ def test_the_mechanism_is_named() -> None:
     host = detect_host()
     assert make_sandbox("workspace", host=host).mechanism.startswith("bubblewrap + ")
     assert make_sandbox("workspace", host=host_with("landlock")).mechanism.startswith("landlock + seccomp + ")
+
+
+@both
+@pytest.mark.parametrize("root", ["home", "above", "two", "nested"])
+def test_roots_may_be_and_hold_the_home_folder_or_each_other(place: Place, mechanism: str, root: str) -> None:
+    home, above = str(place.home), str(place.home.parent)
+    roots = {"home": [home], "above": [above], "two": [str(place.root), str(place.other)], "nested": [home, above]}[
+        root
+    ]
+    sandbox = place.sandbox("workspace", mechanism)
+    script = f"echo new > here && cat here && cat {place.other}/plan && touch {place.other}/there"
+    launch = sandbox.launch(["sh", "-c", script], cwd=str(place.root), env={}, roots=roots, name="test")
+    with launch, start(launch) as process:
+        text = process.communicate(timeout=SECONDS)[0].decode()
+    seen = root != "home"
+    assert (text == f"new\n{SECRET}", (place.other / "there").exists()) == (seen, seen), text
+    assert (place.root / "here").read_text() == "new\n"
+
+
+@both
+def test_the_whole_machine_as_a_root_can_be_read_and_not_changed_at_read_only(place: Place, mechanism: str) -> None:
+    sandbox = place.sandbox("read-only", mechanism)
+    script = f"cat {place.other}/plan; echo x > {place.other}/plan"
+    launch = sandbox.launch(["sh", "-c", script], cwd=str(place.root), env={}, roots=["/"], name="test")
+    with launch, start(launch) as process:
+        text = process.communicate(timeout=SECONDS)[0].decode()
+    assert text.startswith(SECRET) and (place.other / "plan").read_text() == SECRET
+
+
+def test_proxies_are_passed_with_a_network_and_without_passwords(place: Place) -> None:
+    place.environ |= {"https_proxy": "http://proxy:3128", "HTTP_PROXY": f"http://me:{SECRET}@proxy:3128"}
+    for level, expected in (("workspace", False), ("workspace+net", True)):
+        lines = place.shell(place.sandbox(cast(Level, level)), "env").text.splitlines()
+        assert ("https_proxy=http://proxy:3128" in lines) == expected and not [line for line in lines if SECRET in line]

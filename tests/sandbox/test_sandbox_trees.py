@@ -7,15 +7,18 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.counts import count
-from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, Place, start
+from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, STARTS, Place, host_with, start
 
 from longshore.sandbox.cgroups import CgroupParents, find_cgroups
-from longshore.sandbox.launch import LEVELS, Level
+from longshore.sandbox.launch import Level
 
+each_start = pytest.mark.parametrize(("level", "mechanism"), STARTS)
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 DAEMONS = """
@@ -64,8 +67,7 @@ def wait_for_all(descriptor: int) -> None:
     raise AssertionError("a process is left")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_daemons_are_gone_after_the_command(place: Place, mechanism: str, level: Level) -> None:
     reading, writing = os.pipe()
     launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", DAEMONS, "leave")
@@ -78,15 +80,18 @@ def test_daemons_are_gone_after_the_command(place: Place, mechanism: str, level:
     os.close(reading)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
-def test_closing_the_launch_kills_everything(place: Place, mechanism: str, level: Level) -> None:
+@each_start
+@pytest.mark.parametrize("cgroups", [True, False], ids=["cgroups", "no cgroups"])
+def test_killing_the_launch_kills_everything(place: Place, mechanism: str, level: Level, cgroups: bool) -> None:
     reading, writing = os.pipe()
-    launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", DAEMONS, "stay")
+    host = host_with(mechanism)
+    if not cgroups:
+        host = replace(host, cgroups="switched off", is_root=False)
+    launch = place.launch(place.sandbox(level, host=host), PYTHON, "-I", "-c", DAEMONS, "stay")
     with launch, start(launch, writing) as process:
         os.close(writing)
         read_lines(reading, 4)
-        launch.close()
+        launch.kill(process.pid)
         assert process.wait(SECONDS) in (128 + signal.SIGKILL, -signal.SIGKILL)
     wait_for_all(reading)
     os.close(reading)
@@ -94,6 +99,7 @@ def test_closing_the_launch_kills_everything(place: Place, mechanism: str, level
 
 STARTER = """
 import sys
+import tempfile
 from pathlib import Path
 from tests.sandbox.confined_commands import PYTHON, Place, start
 place = Place(Path(sys.argv[1]))
@@ -102,8 +108,7 @@ start(launch, 1).wait()
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@both
+@each_start
 def test_everything_is_gone_after_the_server_is_killed(
     place: Place, mechanism: str, level: Level, tmp_path: Path
 ) -> None:
@@ -121,14 +126,18 @@ def test_everything_is_gone_after_the_server_is_killed(
 
 
 @both
-def test_many_commands_leave_nothing(place: Place, mechanism: str) -> None:
+def test_many_commands_leave_nothing(
+    place: Place, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     sandbox = place.sandbox("workspace", mechanism)
     place.shell(sandbox, "true")
-    before = sorted(os.listdir("/proc/self/fd")), sorted(os.listdir("/tmp"))
+    before = sorted(os.listdir("/proc/self/fd"))
     for _ in range(count(10)):
-        assert place.shell(sandbox, "echo here") == (0, "here\n")
-    left = [name for name in os.listdir("/tmp") if name.startswith("longshore-") and name not in before[1]]
-    assert sorted(os.listdir("/proc/self/fd")) == before[0] and left == []
+        assert place.shell(sandbox, "echo here; echo x > ${TMPDIR:-/tmp}/file") == (0, "here\n")
+    assert sorted(os.listdir("/proc/self/fd")) == before and list(temporary.iterdir()) == []
     parents = find_cgroups()
     assert isinstance(parents, CgroupParents)
     assert not [name for folder, _ in parents.folders for name in os.listdir(folder) if f"-{os.getpid()}-" in name]

@@ -19,7 +19,7 @@ import signal
 import sys
 from typing import Any, Final
 
-from longshore.sandbox import landlock, seccomp
+from longshore.sandbox import landlock, mounts, seccomp
 from longshore.sandbox.descendants import adopt, descendants, end_all, signal_on_parent_death
 
 RUN: Final = "import sys; sys.path.insert(0, sys.argv[1]); from longshore.sandbox.launcher import main; main()"
@@ -33,7 +33,7 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUI
 Plan = dict[str, Any]
 """argv, env, cwd, terminal, lifeline (a descriptor), rlimits, members (of cgroups), temporary (a folder to delete).
 
-If the command is to be confined, also readable and writable paths, and whether it has a network.
+If the command is to be confined, also readable and writable paths, the writable folders, and whether it has a network.
 """
 
 
@@ -41,11 +41,11 @@ def main() -> None:
     """Run the command of the plan and exit as it does, with 128 + n after signal n."""
     with open(int(sys.argv[2]), "rb") as file:
         plan: Plan = marshal.load(file)  # noqa: S302 - written by the server; as data it needs no import of a parser
-    woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    for signum in _FORWARDED:
-        signal.signal(signum, lambda *_: None)  # handlers, unlike ignored signals, end at exec
+    for signum in (signal.SIGCHLD, *_FORWARDED):
+        signal.signal(signum, _wake)
     adopt()
     os.set_inheritable(plan["lifeline"], False)
     command = os.fork()
@@ -61,9 +61,10 @@ def main() -> None:
 def _kill_rest(members: list[str]) -> None:
     """Kill all that the command left behind. In a cgroup, those that are left can start no others meanwhile."""
     for path in members:
-        limit = os.path.join(os.path.dirname(path), "pids.max")
-        if os.path.exists(limit):
-            _write(limit, "0")
+        try:
+            _write(os.path.join(os.path.dirname(path), "pids.max"), "0")
+        except OSError:  # the server has deleted the group, or it has another controller
+            pass
     for _ in range(KILL_ATTEMPTS):
         end_all(0.0)
         if not descendants():
@@ -81,6 +82,10 @@ def _delete_folders(plan: Plan) -> None:
         import shutil
 
         shutil.rmtree(plan["temporary"], ignore_errors=True)
+
+
+def _wake(signum: int, frame: object) -> None:
+    """Do nothing: the number of the signal is in the pipe. Unlike ignored signals, handlers end at exec."""
 
 
 def _wait(command: int, woken: int, lifeline: int) -> int | None:
@@ -121,6 +126,7 @@ def _become_command(plan: Plan) -> None:
     try:
         _prepare(plan)
         if "readable" in plan:
+            mounts.keep_writable(plan["folders"])
             _drop_capabilities()
             landlock.restrict(plan["readable"], plan["writable"], network=plan["network"])
             seccomp.refuse_calls(network=plan["network"])
@@ -147,13 +153,13 @@ def _prepare(plan: Plan) -> None:
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for path in plan["members"]:
-        _write(path, str(os.getpid()))
+        _write(path, "0")
     for kind, limit in plan["rlimits"]:
         resource.setrlimit(kind, (limit, limit))
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "r+", encoding="ascii") as file:  # which must exist
         file.write(text)
 
 

@@ -67,7 +67,7 @@ def refuse_calls(*, network: bool) -> None:
 
 
 def _instructions(machine: str, families: tuple[int, ...]) -> bytes:
-    """The filter, 8 bytes an instruction. Pairs of sockets (socketpair) reach nobody else and stay allowed."""
+    """The filter, 8 bytes an instruction. A pair of sockets (socketpair) reaches no other process and is allowed."""
     refused = _REFUSED["both"] + _REFUSED[machine]
     lines = [
         (_LOAD, 0, 0, _ARCHITECTURE),

@@ -107,7 +107,8 @@ class VisiblePaths:
             if os.path.isabs(folder) and not self._holds_home(folder):
                 for path in (os.path.join(folder, part) for part in parts) if parts else (folder,):
                     self._paths.show(path)
-        folders = [path for path in self._environ.get("PATH", "").split(":") if os.path.isabs(path)]
+        listed = self._environ.get("PATH", "").split(":")
+        folders = [path for path in listed if os.path.isabs(path) and not self._holds_home(path)]
         for folder in folders:
             self._paths.show(self._toolchain(folder))
         linked = (path for folder in folders for path in _linked_programs(folder) if not self._paths.has(path))
