@@ -21,6 +21,7 @@ from longshore.toolsets.terminal.output_pattern import MOST_CHARACTERS, OutputPa
 
 from .started import (
     ENVIRONMENT,
+    NAP,
     PATIENCE,
     command_lines,
     confined,
@@ -330,21 +331,21 @@ LEVELS: list[Level] = ["limits", "read-only", "workspace"]
 @pytest.mark.parametrize("level", LEVELS)
 async def test_tm_5_nothing_is_left_at_any_level(level: Level, tmp_path: Path) -> None:
     before = own_children(), open_files()
-    launch = confined(level, "/bin/sh", "-c", "setsid sleep 604 & sleep 604 & echo x; exit 3", cwd=str(tmp_path))
+    launch = confined(level, "/bin/sh", "-c", f"setsid {NAP} & {NAP} & echo x; exit 3", cwd=str(tmp_path))
     command = await finished(launch)
     assert (shown(command), command.exit_code) == ("x\n", 3)
-    assert command_lines("sleep 604") == []
+    assert command_lines(NAP) == []
     assert (own_children(), open_files()) == before
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
 async def test_a_confined_command_is_ended_with_its_tree(level: Level, tmp_path: Path) -> None:
-    launch = confined(level, "/bin/sh", "-c", "sleep 605 & setsid sleep 605 & echo x; wait", cwd=str(tmp_path))
+    launch = confined(level, "/bin/sh", "-c", f"{NAP} & setsid {NAP} & echo x; wait", cwd=str(tmp_path))
     async with running(launch) as command:
         await command.wait(PATIENCE, until="output")
         await command.end()
         assert (command.exit_code, command.signal) == (143, "SIGTERM")
-        assert command_lines("sleep 605") == []
+        assert command_lines(NAP) == []
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])

@@ -314,7 +314,7 @@ class Command:
         self._finishing = self._loop.create_task(self._finish())
 
     async def _finish(self) -> None:
-        """Kill what the command left behind. Only then is its process reaped, so its number means nobody else yet."""
+        """Kill what the command left behind, then reap its process. Until then no other process has its number."""
         self._take_rest()
         await asyncio.to_thread(self._launch.close)
         if self.is_running:

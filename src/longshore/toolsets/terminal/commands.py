@@ -16,7 +16,7 @@ MOST_RUNNING: Final = 8
 MOST_FINISHED: Final = 32
 """Of one principal, with their output. The oldest are dropped."""
 IDLE_SECONDS: Final = 3600.0
-"""A command that nobody has asked about for so long is ended, or forgotten if it has finished."""
+"""A command that no call has used for so long is ended, or forgotten if it has finished."""
 
 
 @final
