@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,7 @@ def test_killing_the_launch_kills_everything(place: Place, mechanism: str, level
 
 STARTER = """
 import sys
+import tempfile
 from pathlib import Path
 from tests.sandbox.confined_commands import PYTHON, Place, start
 place = Place(Path(sys.argv[1]))
@@ -124,14 +126,18 @@ def test_everything_is_gone_after_the_server_is_killed(
 
 
 @both
-def test_many_commands_leave_nothing(place: Place, mechanism: str) -> None:
+def test_many_commands_leave_nothing(
+    place: Place, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     sandbox = place.sandbox("workspace", mechanism)
     place.shell(sandbox, "true")
-    before = sorted(os.listdir("/proc/self/fd")), sorted(os.listdir("/tmp"))
+    before = sorted(os.listdir("/proc/self/fd"))
     for _ in range(count(10)):
-        assert place.shell(sandbox, "echo here") == (0, "here\n")
-    left = [name for name in os.listdir("/tmp") if name.startswith("longshore-") and name not in before[1]]
-    assert sorted(os.listdir("/proc/self/fd")) == before[0] and left == []
+        assert place.shell(sandbox, "echo here; echo x > ${TMPDIR:-/tmp}/file") == (0, "here\n")
+    assert sorted(os.listdir("/proc/self/fd")) == before and list(temporary.iterdir()) == []
     parents = find_cgroups()
     assert isinstance(parents, CgroupParents)
     assert not [name for folder, _ in parents.folders for name in os.listdir(folder) if f"-{os.getpid()}-" in name]

@@ -18,6 +18,8 @@ from longshore.toolsets.terminal.command import Command, start_command
 
 PATIENCE = 30.0
 """Seconds that anything may take here before the test fails."""
+NAP = f"sleep 600.{os.getpid()}"
+"""A command that no other process runs."""
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "HOME": "/nonexistent",

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.waiting import is_alive
 
 from longshore.errors import ToolError
@@ -20,11 +21,13 @@ from longshore.toolsets.terminal.output_pattern import MOST_CHARACTERS, OutputPa
 
 from .started import (
     ENVIRONMENT,
+    NAP,
     PATIENCE,
     command_lines,
     confined,
     finished,
     launch_of,
+    on_terminal,
     open_files,
     own_children,
     python,
@@ -328,21 +331,21 @@ LEVELS: list[Level] = ["limits", "read-only", "workspace"]
 @pytest.mark.parametrize("level", LEVELS)
 async def test_tm_5_nothing_is_left_at_any_level(level: Level, tmp_path: Path) -> None:
     before = own_children(), open_files()
-    launch = confined(level, "/bin/sh", "-c", "setsid sleep 604 & sleep 604 & echo x; exit 3", cwd=str(tmp_path))
+    launch = confined(level, "/bin/sh", "-c", f"setsid {NAP} & {NAP} & echo x; exit 3", cwd=str(tmp_path))
     command = await finished(launch)
     assert (shown(command), command.exit_code) == ("x\n", 3)
-    assert command_lines("sleep 604") == []
+    assert command_lines(NAP) == []
     assert (own_children(), open_files()) == before
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
 async def test_a_confined_command_is_ended_with_its_tree(level: Level, tmp_path: Path) -> None:
-    launch = confined(level, "/bin/sh", "-c", "sleep 605 & setsid sleep 605 & echo x; wait", cwd=str(tmp_path))
+    launch = confined(level, "/bin/sh", "-c", f"{NAP} & setsid {NAP} & echo x; wait", cwd=str(tmp_path))
     async with running(launch) as command:
         await command.wait(PATIENCE, until="output")
         await command.end()
         assert (command.exit_code, command.signal) == (143, "SIGTERM")
-        assert command_lines("sleep 605") == []
+        assert command_lines(NAP) == []
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
@@ -384,6 +387,21 @@ async def test_others_run_while_a_command_prints() -> None:
     async with running(launch_of("yes")) as loud:
         await until(lambda: loud.output.size > 1 << 20)
         assert shown(await finished(shell("echo quiet"))) == "quiet\n"
+
+
+def test_uvloop_runs_commands_too() -> None:
+    async def run() -> None:
+        before = open_files()
+        for _ in range(5):
+            assert shown(await finished(shell("echo x"))) == "x\n"
+            assert shown(await finished(on_terminal("echo", "x"), terminal=True)) == "x\n"
+            async with running(launch_of("sleep", "600")) as command:
+                assert await command.wait(0.01) == "time"
+        assert open_files() == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(finished(launch_of("true")))
+        runner.run(run())
 
 
 async def test_the_processor_time_of_a_running_command() -> None:

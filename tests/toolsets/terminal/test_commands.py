@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from longshore.sandbox.launch import Launch
 from longshore.toolsets.terminal.command import Command, start_command
 from longshore.toolsets.terminal.commands import Commands
 
-from .started import PATIENCE, launch_of, on_terminal, open_files, own_children, shell, shown, until
+from .started import PATIENCE, confined, launch_of, on_terminal, open_files, own_children, shell, shown, until
 
 
 class Clock:
@@ -61,7 +63,7 @@ async def test_a_few_may_run_at_once() -> None:
     async with table(most_running=2) as commands:
         _, first = await start(commands, launch_of("sleep", "600"))
         await start(commands, launch_of("sleep", "600"))
-        with pytest.raises(ToolError, match="2 commands run, the most that you may have: c1, c2; wait for one"):
+        with pytest.raises(ToolError, match="no more than 2 commands may run at once: c1, c2; wait for one"):
             await start(commands, launch_of("sleep", "600"))
         await start(commands, launch_of("sleep", "600"), "bob")
         await first.end()
@@ -122,19 +124,34 @@ async def test_the_end_of_the_table_ends_all() -> None:
         await start(commands, launch_of("true"))
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-async def test_tm_9_many_commands_leave_nothing(terminal: bool) -> None:
+LAUNCHES = {
+    "a pipe": lambda folder: launch_of("/bin/sh", "-c", "seq 1 40000; echo x"),
+    "a terminal": lambda folder: on_terminal("/bin/sh", "-c", "echo x"),
+    "confined": lambda folder: confined("workspace", "/bin/sh", "-c", "sleep 600 & echo x", cwd=folder),
+}
+
+
+@pytest.mark.parametrize("kind", LAUNCHES)
+async def test_tm_9_many_commands_leave_nothing(
+    kind: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     async with table() as warm:
-        await (await start(warm, launch_of("true")))[1].wait(PATIENCE)  # the thread that closes launches stays
-    before = own_children(), open_files(), set(os.listdir("/tmp"))
+        await (await start(warm, LAUNCHES[kind](str(tmp_path))))[1].wait(PATIENCE)  # which starts a thread that stays
+    before = own_children(), open_files(), own_cgroups()
     async with table() as commands:
-        for number in range(count(50)):
-            launch = on_terminal("/bin/sh", "-c", "echo x") if terminal else launch_of("echo", "x")
-            id, command = await start(commands, launch, terminal=terminal)
+        for _ in range(min(1000, count(50 if kind == "confined" else 200))):
+            launch = LAUNCHES[kind](str(tmp_path))
+            _, command = await start(commands, launch, terminal=kind == "a terminal")
             assert await command.wait(PATIENCE) == "exit"
-            assert (command.exit_code, shown(command)) == (0, "x\n"), (number, id)
-    after = own_children(), open_files(), set(os.listdir("/tmp"))
-    assert after == before
+            assert (command.exit_code, command.output.last_line()) == (0, "x")
+    assert (own_children(), open_files(), own_cgroups()) == before
+    assert [*temporary.iterdir(), *tmp_path.iterdir()] == []
+
+
+def own_cgroups() -> list[Path]:
+    return list(Path("/sys/fs/cgroup").rglob(f"longshore-{os.getpid()}-*"))
 
 
 async def test_tm_9_terminals_that_are_left_alone_leave_nothing() -> None:

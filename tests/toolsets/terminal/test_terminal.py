@@ -50,6 +50,7 @@ async def test_a_shell_on_a_terminal_of_its_own(level: Level, tmp_path: Path) ->
         await expect(command, "^isa$")
         text = await drawn(command, "isa")
         assert "not a tty" not in text and "30 120" in text and "xterm-256color" in text
+        await until(lambda: command.waits_for_input)
         before_key = command.output.size
         command.press(["ctrl-c"])
         await expect(command, r"[$#] $", before_key)

@@ -22,7 +22,7 @@ from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.tools import Terminal
 from talk import ERAS, result
 
-from .started import command_lines, own_children, until
+from .started import NAP, command_lines, own_children, until
 
 LISTING_TOKENS = 800
 
@@ -148,16 +148,16 @@ async def test_a_budget_is_kept(folder: Path) -> None:
 
 async def test_a_command_over_its_time_is_ended(folder: Path) -> None:
     async with connected() as client:
-        answer = await ask(client, "run", command="echo x; sleep 606", timeout_ms=300)
+        answer = await ask(client, "run", command=f"echo x; {NAP}", timeout_ms=300)
         assert re.fullmatch(r"x\n\[c1: exit code 143 \(SIGTERM\) after .*, ended because its time was over\]", answer)
-        assert command_lines("sleep 606") == []
+        assert command_lines(NAP) == []
 
 
 async def test_a_command_may_go_on_after_its_time(folder: Path) -> None:
     async with connected() as client:
-        answer = await ask(client, "run", command="echo x; sleep 607", timeout_ms=300, on_timeout="background")
+        answer = await ask(client, "run", command=f"echo x; {NAP}", timeout_ms=300, on_timeout="background")
         assert re.fullmatch(r"x\n\[c1: running for .* s; more: terminal_read\]", answer)
-        assert len(command_lines("sleep 607")) > 0
+        assert len(command_lines(NAP)) > 0
 
 
 async def test_a_long_command_answers_in_time_and_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,30 +192,39 @@ async def test_the_last_line_is_reported_as_progress(folder: Path, monkeypatch: 
 
 async def test_a_command_in_the_background(folder: Path) -> None:
     async with connected() as client:
-        assert "[c1: running for " in await ask(client, "run", command="sleep 608", background=True)
+        assert "[c1: running for " in await ask(client, "run", command=NAP, background=True)
         assert "exit code 127" in await ask(client, "run", command="no-such-program", background=True)
         listed = await ask(client, "list")
-        assert re.search(r"^c1: running for .*, cpu .*: sleep 608$", listed, re.MULTILINE)
+        assert re.search(rf"^c1: running for .*, cpu .*: {NAP}$", listed, re.MULTILINE)
         assert re.search(r"^c2: exit code 127 .*: no-such-program \| .*not found$", listed, re.MULTILINE)
         assert "[c1: exit code 143 (SIGTERM)" in await ask(client, "kill", id="c1")
-        assert command_lines("sleep 608") == []
+        assert command_lines(NAP) == []
         assert "[c1: exit code 143" in await ask(client, "kill", id="c1")
 
 
 async def test_tm_5_a_cancelled_call_ends_its_command(folder: Path) -> None:
     async with connected() as client:
-        call = asyncio.ensure_future(client.call_tool("terminal_run", {"command": "echo x; sleep 609"}))
-        await until(lambda: command_lines("sleep 609"))
+        call = asyncio.ensure_future(client.call_tool("terminal_run", {"command": f"echo x; {NAP}"}))
+        await until(lambda: command_lines(NAP))
         call.cancel()
-        await until(lambda: not command_lines("sleep 609"))
+        await until(lambda: not command_lines(NAP))
 
 
 async def test_the_end_of_the_server_ends_all(folder: Path) -> None:
     before = own_children()
     async with connected() as client:
-        await ask(client, "run", command="sleep 610 & setsid sleep 610; wait", background=True)
-    await until(lambda: not command_lines("sleep 610"))
+        await ask(client, "run", command=f"{NAP} & setsid {NAP}; wait", background=True)
+    await until(lambda: not command_lines(NAP))
     await until(lambda: own_children() == before)
+
+
+async def test_the_coarse_tool_runs_a_command(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    async with connected() as client:
+        arguments = {"command": f"pwd; echo $X; {NAP}", "cwd": "sub", "timeout": 0.3, "env": {"X": "1"}}
+        answer = (await client.call_tool("terminal", arguments)).text
+        assert answer.startswith(f"{folder}/sub\n1\n[c1: exit code 143 (SIGTERM)")
+        assert "terminal" not in [tool.name for tool in await client.list_tools()]
 
 
 # -- reading
@@ -235,9 +244,11 @@ async def test_only_new_output_is_read_again(folder: Path) -> None:
 
 async def test_a_pattern_is_waited_for(folder: Path) -> None:
     async with connected() as client:
-        source = "for i in 1 2 3; do echo line $i; done; echo listening on 8080; sleep 611"
+        source = f"for i in 1 2 3; do echo line $i; done; echo listening on 8080; {NAP}"
         await ask(client, "run", command=source, background=True)
         assert "listening on 8080" in await ask(client, "read", id="c1", cursor=0, pattern=r"listening on \d+")
+        missed = await ask(client, "read", id="c1", pattern="listening", timeout_ms=10)
+        assert "running for" in missed and missed.endswith("[no match of 'listening']")
         assert "look-around" in await refusal(client, "read", id="c1", pattern="(?=x)")
 
 
@@ -283,6 +294,13 @@ async def until_text(client: Client, said: str) -> None:
             pass
 
 
+async def test_a_run_answers_when_its_terminal_waits_for_input(folder: Path) -> None:
+    async with connected() as client:
+        answer = await ask(client, "run", command="printf 'Name: '; read name; echo hello $name", pty=True)
+        assert answer.startswith("Name: \n[c1: running for") and "it seems to wait for input: terminal_send" in answer
+        assert "hello Ann" in await ask(client, "send", id="c1", text="Ann\n")
+
+
 async def test_a_program_on_the_whole_screen_is_shown_as_it_is(folder: Path) -> None:
     (folder / "text").write_text("".join(f"line {number}\n" for number in range(1, 200)))
     async with connected() as client:
@@ -295,8 +313,9 @@ async def test_sending_nothing_or_an_unknown_key_is_refused(folder: Path) -> Non
     async with connected() as client:
         await ask(client, "run", command="sh", pty=True, background=True)
         assert "give a text to type" in await refusal(client, "send", id="c1")
-        assert "did you mean enter" in await refusal(client, "send", id="c1", keys=["entre"])
-        await ask(client, "run", command="sleep 612", background=True)
+        assert "did you mean enter" in await refusal(client, "send", id="c1", text="exit", keys=["entre"])
+        assert "exit" not in await ask(client, "read", id="c1", cursor=0), "nothing was typed"
+        await ask(client, "run", command=NAP, background=True)
         assert "start it with pty=true" in await refusal(client, "send", id="c2", text="x")
         assert "SIGINT" in await ask(client, "send", id="c2", keys=["ctrl-c"])
 
@@ -356,10 +375,28 @@ async def test_the_folders_are_writable_and_nothing_else(folder: Path) -> None:
         assert "secret" not in answer and outside.read_text() == "secret"
 
 
+async def test_tm_3_a_fork_bomb_is_contained_while_the_server_answers(folder: Path) -> None:
+    before = own_children()
+    async with connected(serve(processes=64)) as client:
+        bomb = asyncio.ensure_future(ask(client, "run", command=f"b() {{ b | b & }}; b; {NAP}", timeout_ms=1500))
+        await until(lambda: command_lines(NAP))
+        while not bomb.done():
+            assert len(await client.list_tools(fresh=True)) == 5
+            await asyncio.sleep(0.05)
+        assert "[c1: exit code" in await bomb
+        assert command_lines(NAP) == [] and own_children() == before
+
+
+async def test_tm_3_a_memory_hog_is_contained(folder: Path) -> None:
+    async with connected(serve(memory=64 << 20)) as client:
+        answer = await ask(client, "run", command="head -c 1G /dev/zero | tail; echo status ${PIPESTATUS[1]}")
+        assert "status 0" not in answer
+
+
 async def test_too_many_commands_are_refused(folder: Path) -> None:
     async with connected(serve(most_running=1)) as client:
-        await ask(client, "run", command="sleep 613", background=True)
-        assert "1 commands run, the most that you may have: c1" in await refusal(client, "run", command="true")
+        await ask(client, "run", command=NAP, background=True)
+        assert "no more than 1 commands may run at once: c1" in await refusal(client, "run", command="true")
 
 
 def test_an_unavailable_sandbox_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

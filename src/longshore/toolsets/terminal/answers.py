@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from longshore.registry.token_budget import cut_line, fit_ends
+from typing import Final
+
+from longshore.registry.token_budget import LEAST_TOKENS, cut_line, fit_ends
 from longshore.toolsets.terminal.command import Command
 from longshore.toolsets.terminal.output import Excerpt
 
-_COMMAND_CHARACTERS = 80
+_COMMAND_CHARACTERS: Final = 80
 """Of a command, in a list."""
+_LINE_TOKENS: Final = 40
+"""For the line on the state of a command."""
 
 
 def show_seconds(seconds: float) -> str:
@@ -37,9 +41,14 @@ def describe(id: str, command: Command) -> str:
     return f"[{id}: {show_state(command)}{hint}; more: terminal_read]"
 
 
+def room_for_output(max_tokens: int) -> int:
+    """The tokens of a budget that are left beside the line on the state."""
+    return max(LEAST_TOKENS, max_tokens - _LINE_TOKENS)
+
+
 def show_new_output(id: str, command: Command, max_tokens: int, note: str) -> Excerpt:
     """The output that was not shown yet."""
-    shown = command.output.ends(command.seen, max_tokens, note)
+    shown = command.output.ends(command.seen, room_for_output(max_tokens), note)
     command.seen = shown.cursor
     return Excerpt(join(shown.text, describe(id, command)), shown.cursor, shown.complete)
 
@@ -49,7 +58,7 @@ def show_screen(id: str, command: Command, max_tokens: int) -> str:
     assert command.screen is not None
     command.seen = command.output.size
     row, column = command.screen.cursor
-    text = fit_ends(command.screen.text(), max_tokens)
+    text = fit_ends(command.screen.text(), room_for_output(max_tokens))
     return join(text, f"[cursor at row {row}, column {column}]\n{describe(id, command)}")
 
 

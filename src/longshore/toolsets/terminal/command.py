@@ -146,16 +146,18 @@ class Command:
         if self._input is not None:
             self._input.end()
 
-    def press(self, keys: list[str]) -> None:
-        """Press keys by their names. Without a terminal only ctrl-c and ctrl-\\ are known. Raises ToolError."""
-        if self.screen is not None:
-            self.write(encode_keys(keys, application_cursor=self.screen.application_cursor))
+    def press(self, keys: list[str], text: bytes = b"") -> None:
+        """Type a text, then press keys by their names. Without a terminal only ctrl-c and ctrl-\\ can be pressed.
+
+        Raises ToolError.
+        """
+        if self.screen is not None or text:
+            pressed = encode_keys(keys, application_cursor=bool(self.screen and self.screen.application_cursor))
+            self.write(text + pressed)
             return
         numbers = [_SIGNAL_KEYS.get(canonical_name(key)) for key in keys]
         if None in numbers:
-            raise ToolError(
-                "a command without a terminal takes the keys ctrl-c and ctrl-\\ only: start it with pty=true"
-            )
+            raise ToolError("a command without a terminal takes ctrl-c and ctrl-\\ only: start it with pty=true")
         for number in numbers:
             if number is not None and self.is_running:
                 self._launch.signal(self.pid, number)
@@ -312,7 +314,7 @@ class Command:
         self._finishing = self._loop.create_task(self._finish())
 
     async def _finish(self) -> None:
-        """Kill what the command left behind. Only then is its process reaped, so its number means nobody else yet."""
+        """Kill what the command left behind, then reap its process. Until then no other process has its number."""
         self._take_rest()
         await asyncio.to_thread(self._launch.close)
         if self.is_running:

@@ -53,7 +53,7 @@ class CommandInput:
         except BlockingIOError:
             self._loop.add_writer(self._descriptor, self._flush)
             return
-        except OSError:  # nobody reads it any more
+        except OSError:  # the other end is closed
             self._waiting.clear()
             self.close()
             return

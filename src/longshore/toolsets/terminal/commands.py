@@ -16,7 +16,7 @@ MOST_RUNNING: Final = 8
 MOST_FINISHED: Final = 32
 """Of one principal, with their output. The oldest are dropped."""
 IDLE_SECONDS: Final = 3600.0
-"""A command that nobody has asked about for so long is ended, or forgotten if it has finished."""
+"""A command that no call has used for so long is ended, or forgotten if it has finished."""
 
 
 @final
@@ -47,7 +47,7 @@ class Commands:
         running = [id for id, each in self._table.all(owner).items() if each.is_running]
         if len(running) >= self._most_running:
             raise ToolError(
-                f"{len(running)} commands run, the most that you may have: {', '.join(running)}; "
+                f"no more than {self._most_running} commands may run at once: {', '.join(running)}; "
                 "wait for one with terminal_read, or end one with terminal_kill"
             )
         self._table.check_quota(owner)

@@ -33,7 +33,7 @@ class TerminalOptions(Struct, frozen=True, kw_only=True):
     """Commands that may run at once, for each user."""
 
     idle_seconds: Annotated[float, Meta(ge=1)] = 3600.0
-    """A command that nobody has asked about for so long is ended."""
+    """A command that no call has used for so long is ended."""
 
     processes: Annotated[int, Meta(ge=1)] = 512
     """Processes and threads of one command."""

@@ -11,7 +11,7 @@ from longshore.schema.validate import compile_linear
 from longshore.toolsets.terminal.escapes import show_bytes
 
 MOST_CHARACTERS: Final = 1_000
-"""Of a pattern. What somebody waits for is a word or two."""
+"""Of a pattern. Most are a word or two."""
 OVERLAP_BYTES: Final = 4096
 """Of earlier output, so that a match may begin there."""
 _FLAGS: Final = re.compile(r"\(\?([imsu]+)\)")

@@ -18,7 +18,14 @@ from longshore.sandbox.roots import is_in
 from longshore.schema.annotations import Hidden
 from longshore.server.context import Context
 from longshore.toolsets.terminal import options as terminal_options
-from longshore.toolsets.terminal.answers import describe, join, show_list_line, show_new_output, show_screen
+from longshore.toolsets.terminal.answers import (
+    describe,
+    join,
+    room_for_output,
+    show_list_line,
+    show_new_output,
+    show_screen,
+)
 from longshore.toolsets.terminal.command import Command, start_command
 from longshore.toolsets.terminal.commands import Commands
 from longshore.toolsets.terminal.options import TerminalOptions
@@ -138,21 +145,24 @@ class Terminal(Toolset):
         """Read the output of a command, of a finished one too."""
         seconds = _seconds(timeout_ms, ANSWER_SECONDS)
         with self._commands.use(ctx.principal.name, id) as command:
+            found = True
             if wait or pattern or seconds is not None:
                 expected = None if pattern is None else OutputPattern(pattern)
                 until: Until = "output" if wait == "output" or (not wait and not pattern) else "exit"
                 after = command.seen if cursor is None else cursor
-                await command.wait(seconds or ANSWER_SECONDS, until=until, after=after, pattern=expected)
+                reason = await command.wait(seconds or ANSWER_SECONDS, until=until, after=after, pattern=expected)
+                found = reason == "match" or pattern is None
+            note = [] if found else [Text(f"[no match of {pattern!r}]")]
             if screen:
-                return [Text(_screen_of(id, command, max_tokens))]
+                return [Text(_screen_of(id, command, max_tokens)), *note]
             if tail is not None:
-                shown = command.output.tail(max(1, tail), max_tokens)
+                shown = command.output.tail(max(1, tail), room_for_output(max_tokens))
                 command.seen = shown.cursor
-                return [Text(join(shown.text, describe(id, command)))]
+                return [Text(join(shown.text, describe(id, command))), *note]
             if cursor is not None:
-                page = command.output.page(max(0, cursor), max_tokens)
-                return [Text(join(page.text, f"[cursor={page.cursor}]\n{describe(id, command)}"))]
-            return await self._answer(ctx, id, command, max_tokens)
+                page = command.output.page(max(0, cursor), room_for_output(max_tokens))
+                return [Text(join(page.text, f"[cursor={page.cursor}]\n{describe(id, command)}")), *note]
+            return [*await self._answer(ctx, id, command, max_tokens), *note]
 
     @tool(
         effects="destroy",
@@ -172,10 +182,7 @@ class Terminal(Toolset):
             raise ToolError("give a text to type, or keys to press")
         with self._commands.use(ctx.principal.name, id) as command:
             after = command.output.size
-            if text:
-                command.write(text.replace("\r\n", "\n").replace("\n", "\r").encode())
-            if keys:
-                command.press(keys)
+            command.press(keys or [], (text or "").replace("\r\n", "\n").replace("\n", "\r").encode())
             await command.wait(SEND_SECONDS, until="quiet", after=after)
             if command.screen is not None and command.screen.is_drawn:
                 return show_screen(id, command, max_tokens)
@@ -193,6 +200,19 @@ class Terminal(Toolset):
         """List your commands, running and finished, each with its state and last line."""
         lines = [show_list_line(id, command) for id, command in self._commands.all(ctx.principal.name).items()]
         return fit_lines(lines, max_tokens).text or "no commands"
+
+    @tool(effects="destroy", artifacts=True, replay=True, listed=False)
+    async def terminal(
+        self,
+        ctx: Context,
+        command: Annotated[str, "for the shell"],
+        cwd: Annotated[str | None, "folder, if not the first"] = None,
+        timeout: Annotated[float | None, "seconds that it may run"] = None,
+        env: Annotated[dict[str, str] | None, "more variables"] = None,
+    ) -> Answer:
+        """Run a command, as terminal_run does."""
+        timeout_ms = None if timeout is None else int(min(timeout, MOST_SECONDS) * 1000)
+        return await self.terminal_run(ctx, command, cwd=cwd, env=env, timeout_ms=timeout_ms)
 
     # -- parts of a run
 
@@ -213,13 +233,15 @@ class Terminal(Toolset):
             raise ToolError(f"the command can't be started: {problem.strerror}") from None
 
     async def _wait_for_end(self, ctx: Context, command: Command, seconds: float) -> None:
-        """Wait for the end of a command, with its last line as progress. A cancelled call ends it."""
+        """Wait until a command ends, or waits for input on its terminal. A cancelled call ends it."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         try:
             while (left := until - loop.time()) > 0 and command.is_running:
                 if await command.wait(min(left, PROGRESS_SECONDS)) == "time":
                     ctx.progress(command.seconds, message=command.output.last_line() or None)
+                    if command.screen is not None and command.waits_for_input:
+                        return
         except asyncio.CancelledError:
             command.begin_end()
             raise
