@@ -1,0 +1,399 @@
+"""Twenty steps of a coding agent over files and terminal: the tokens that they cost, with the listing of the tools.
+
+The agent finds a bug in a small project, shows it by a test, fixes it and what the fix breaks, and commits. Every step
+is made with the calls that a model would make by the servers' descriptions, and its effect is verified. Counted are
+the names and arguments of the calls and their whole results.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import sleep
+from typing import Any
+
+from benchmarks.claim import Claim, Target
+from benchmarks.command import main
+from benchmarks.desktop_commander import TIMEOUT_MS, DesktopCommander
+from benchmarks.environment import SetupFailed, node_server, python
+from benchmarks.load import LoadFailed, Session, progress
+from benchmarks.sample_project import HISTORY, git, make_project
+from benchmarks.stdio_server import StdioServer, count_tokens
+
+OFFICIAL = "@modelcontextprotocol/server-filesystem"
+OURS, PEERS, COMMANDER = "longshore", "both peers", "Desktop Commander alone"
+
+THINKING_SECONDS = 0.5  # a model takes longer to ask for the results of a search; they are there by then
+SEEN = ("name", "description", "inputSchema")
+"""What clients show a model of a tool."""
+
+Change = tuple[str, str]
+
+
+class Agent(ABC):
+    """Someone who works on a project with the tools of one or two servers."""
+
+    def __init__(self, folder: Path, *servers: StdioServer) -> None:
+        self.folder, self._servers = folder, servers
+        self.tokens = 0.0
+        """Of all requests and results so far."""
+        self.seen_tokens = 0.0
+        """The same without what most clients don't show a model."""
+
+    def list_tools(self) -> str:
+        names: list[str] = []
+        for server in self._servers:
+            answer = server.ask("tools/list")
+            tools = answer.result["tools"]
+            self._spend(
+                answer.tokens, count_tokens([{key: tool[key] for key in SEEN if key in tool} for tool in tools])
+            )
+            names += [tool["name"] for tool in tools]
+        return f"{len(names)} tools"
+
+    @abstractmethod
+    def list_files(self) -> str: ...
+
+    @abstractmethod
+    def search(self, pattern: str) -> str: ...
+
+    @abstractmethod
+    def read(self, path: str) -> str: ...
+
+    @abstractmethod
+    def read_lines(self, path: str, first: int, count: int) -> str: ...
+
+    @abstractmethod
+    def edit(self, path: str, *changes: Change) -> str: ...
+
+    @abstractmethod
+    def write(self, path: str, content: str) -> str: ...
+
+    @abstractmethod
+    def run(self, command: str) -> str: ...
+
+    def _call(self, server: StdioServer, name: str, **arguments: Any) -> str:
+        answer = server.call(name, **arguments)
+        request = count_tokens({"name": name, "arguments": arguments})
+        self._spend(request + answer.tokens, request + count_tokens(answer.result["content"]))
+        return answer.text
+
+    def _spend(self, tokens: float, seen: float) -> None:
+        self.tokens += tokens
+        self.seen_tokens += seen
+
+
+class LongshoreAgent(Agent):
+    def __init__(self, folder: Path, server: StdioServer) -> None:
+        super().__init__(folder, server)
+        self._server = server
+
+    def list_files(self) -> str:
+        return self._call(self._server, "fs_list")
+
+    def search(self, pattern: str) -> str:
+        return self._call(self._server, "fs_search", pattern=pattern)
+
+    def read(self, path: str) -> str:
+        return self._call(self._server, "fs_read", path=path)
+
+    def read_lines(self, path: str, first: int, count: int) -> str:
+        return self._call(self._server, "fs_read", path=path, offset=first, limit=count)
+
+    def edit(self, path: str, *changes: Change) -> str:
+        return self._call(self._server, "fs_edit", path=path, edits=[{"old": old, "new": new} for old, new in changes])
+
+    def write(self, path: str, content: str) -> str:
+        return self._call(self._server, "fs_write", path=path, content=content)
+
+    def run(self, command: str) -> str:
+        return self._call(self._server, "terminal_run", command=command)
+
+
+class CommanderAgent(Agent):
+    """Everything by Desktop Commander. Its descriptions ask for absolute paths, and for an edit a call."""
+
+    def __init__(self, folder: Path, commander: StdioServer, *others: StdioServer) -> None:
+        super().__init__(folder, *others, commander)
+        self._commander = commander
+
+    def list_files(self) -> str:
+        return self._call(self._commander, "list_directory", path=str(self.folder))
+
+    def search(self, pattern: str) -> str:
+        started = self._call(
+            self._commander, "start_search", path=str(self.folder), pattern=pattern, searchType="content"
+        )
+        found = re.search(r"session: (\S+)", started)
+        if found is None:
+            raise LoadFailed(f"no session of a search in {started[:500]!r}")
+        sleep(THINKING_SECONDS)
+        return self._call(self._commander, "get_more_search_results", sessionId=found[1])
+
+    def read(self, path: str) -> str:
+        return self._call(self._commander, "read_file", path=self._absolute(path))
+
+    def read_lines(self, path: str, first: int, count: int) -> str:
+        return self._call(self._commander, "read_file", path=self._absolute(path), offset=first - 1, length=count)
+
+    def edit(self, path: str, *changes: Change) -> str:
+        file = self._absolute(path)
+        calls = [
+            self._call(self._commander, "edit_block", file_path=file, old_string=old, new_string=new)
+            for old, new in changes
+        ]
+        return "\n".join(calls)
+
+    def write(self, path: str, content: str) -> str:
+        return self._call(self._commander, "write_file", path=self._absolute(path), content=content, mode="rewrite")
+
+    def run(self, command: str) -> str:
+        command = f"cd {self.folder} && {command}"
+        return self._call(self._commander, "start_process", command=command, timeout_ms=TIMEOUT_MS)
+
+    def _absolute(self, path: str) -> str:
+        return str(self.folder / path)
+
+
+class PeersAgent(CommanderAgent):
+    """Files by the official filesystem server. It neither searches contents nor reads lines from the middle."""
+
+    def __init__(self, folder: Path, files: StdioServer, commander: StdioServer) -> None:
+        super().__init__(folder, commander, files)
+        self._files = files
+
+    def list_files(self) -> str:
+        return self._call(self._files, "directory_tree", path=str(self.folder), excludePatterns=[".git"])
+
+    def read(self, path: str) -> str:
+        return self._call(self._files, "read_text_file", path=self._absolute(path))
+
+    def read_lines(self, path: str, first: int, count: int) -> str:
+        if first > 1:
+            return super().read_lines(path, first, count)
+        return self._call(self._files, "read_text_file", path=self._absolute(path), head=count)
+
+    def edit(self, path: str, *changes: Change) -> str:
+        edits = [{"oldText": old, "newText": new} for old, new in changes]
+        return self._call(self._files, "edit_file", path=self._absolute(path), edits=edits)
+
+    def write(self, path: str, content: str) -> str:
+        return self._call(self._files, "write_file", path=self._absolute(path), content=content)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A thing that the agent does, and whether it came about: by the answer, and by the project's folder."""
+
+    name: str
+    act: Callable[[Agent], str]
+    is_done: Callable[[str, Path], bool]
+
+
+MONEY, TEST_MONEY, INVOICES = "shop/money.py", "tests/test_money.py", "shop/invoices.py"
+ALL_TESTS = "python3 -m unittest discover -s tests"
+NEW_TEST = """    def test_half_a_cent_is_a_cent(self):
+        self.assertEqual(round_cents(Decimal("2.345")), Decimal("2.35"))
+        self.assertEqual(round_cents(Decimal("2.355")), Decimal("2.36"))
+
+"""
+BEFORE_IT = "    def test_infinity_is_refused(self):\n"
+ROUND_HALF_UP = (
+    ("from decimal import ROUND_HALF_EVEN, Decimal", "from decimal import ROUND_HALF_UP, Decimal"),
+    (
+        "    return amount.quantize(CENT, rounding=ROUND_HALF_EVEN)",
+        "    return amount.quantize(CENT, rounding=ROUND_HALF_UP)",
+    ),
+    ("amount == amount.quantize(CENT, rounding=ROUND_HALF_EVEN)", "amount == round_cents(amount)"),
+)
+ROUND_DOWN = (
+    ("from decimal import Decimal\n", "from decimal import ROUND_DOWN, Decimal\n"),
+    ("    each = round_cents(amount / parts)\n", "    each = (amount / parts).quantize(CENT, rounding=ROUND_DOWN)\n"),
+)
+NEW_CHANGE = """# Changes
+
+## 1.4.2
+
+- `money.round_cents` rounds half up, as it promised; `invoices.split` rounds down.
+"""
+PAGE = """# Rounding
+
+`money.round_cents` rounds half up:
+
+| amount | rounded |
+|---|---|
+| 2.344 | 2.34 |
+| 2.345 | 2.35 |
+| 2.346 | 2.35 |
+
+`invoices.split` rounds every part down and adds the cents that are left over to the first parts, so that the parts
+add up to the amount.
+"""
+SUBJECT = "Round half a cent up"
+
+STEPS = (
+    Step("look around", lambda agent: agent.list_files(), lambda text, _: "test_money.py" in text),
+    Step("read the README", lambda agent: agent.read("README.md"), lambda text, _: "half up: 2.345" in text),
+    Step("see the history", lambda agent: agent.run("git log --oneline -10"), lambda text, _: HISTORY[0] in text),
+    Step("run the tests", lambda agent: agent.run(ALL_TESTS), lambda text, _: "\nOK" in text),
+    Step("search for the function", lambda agent: agent.search("round_cents"), lambda text, _: MONEY in text),
+    Step("read the module", lambda agent: agent.read(MONEY), lambda text, _: "def is_cents" in text),
+    Step("read its tests", lambda agent: agent.read(TEST_MONEY), lambda text, _: BEFORE_IT in text),
+    Step(
+        "add a test",
+        lambda agent: agent.edit(TEST_MONEY, (BEFORE_IT, NEW_TEST + BEFORE_IT)),
+        lambda _, folder: NEW_TEST in (folder / TEST_MONEY).read_text(),
+    ),
+    Step(
+        "see it fail",
+        lambda agent: agent.run("python3 -m unittest tests.test_money"),
+        lambda text, _: "Decimal('2.34') != Decimal('2.35')" in text,
+    ),
+    Step(
+        "fix the function",
+        lambda agent: agent.edit(MONEY, *ROUND_HALF_UP),
+        lambda _, folder: "HALF_EVEN" not in (folder / MONEY).read_text(),
+    ),
+    Step("run the tests", lambda agent: agent.run(ALL_TESTS), lambda text, _: "FAILED (failures=2)" in text),
+    Step("find what fails", lambda agent: agent.search(r"def split\("), lambda text, _: INVOICES in text),
+    Step(
+        "read that function",
+        lambda agent: agent.read_lines(INVOICES, 86, 12),
+        lambda text, _: "each = round_cents" in text and "def print_lines" not in text,
+    ),
+    Step(
+        "fix it too",
+        lambda agent: agent.edit(INVOICES, *ROUND_DOWN),
+        lambda _, folder: ROUND_DOWN[1][1] in (folder / INVOICES).read_text(),
+    ),
+    Step("run the tests", lambda agent: agent.run(ALL_TESTS), lambda text, _: "\nOK" in text),
+    Step(
+        "read the latest changes",
+        lambda agent: agent.read_lines("CHANGELOG.md", 1, 10),
+        lambda text, _: "1.4.1" in text and "1.3.0" not in text,
+    ),
+    Step(
+        "add a change",
+        lambda agent: agent.edit("CHANGELOG.md", ("# Changes\n", NEW_CHANGE)),
+        lambda _, folder: (folder / "CHANGELOG.md").read_text().startswith(NEW_CHANGE),
+    ),
+    Step(
+        "write a page",
+        lambda agent: agent.write("docs/rounding.md", PAGE),
+        lambda _, folder: (folder / "docs" / "rounding.md").read_text() == PAGE,
+    ),
+    Step(
+        "see what changed",
+        lambda agent: agent.run("git status --short && git diff"),
+        lambda text, _: "docs/rounding.md" in text and "+from decimal import ROUND_DOWN" in text,
+    ),
+    Step(
+        "commit",
+        lambda agent: agent.run(f"git add -A && git commit -m '{SUBJECT}'"),
+        lambda _, folder: git(folder, "log", "-1", "--format=%s").strip() == SUBJECT,
+    ),
+)
+LISTING = Step("list the tools", lambda agent: agent.list_tools(), lambda text, _: text != "0 tools")
+
+
+@dataclass
+class Record:
+    """What a session cost, step by step."""
+
+    costs: list[float]
+    seen_tokens: float
+    failures: list[str]
+
+
+def measure(session: Session) -> list[Claim]:
+    claim = Claim("agent_session", f"A coding agent's session of {len(STEPS)} steps, with the tools' listing", "tokens")
+    claim.base = PEERS
+    claim.targets = [Target(OURS, 0.35, against=PEERS)]
+    seen = Claim("agent_session_seen", "The same, of what clients usually show a model", "tokens", base=PEERS)
+    records: dict[str, Record] = {}
+    for name, start in ((OURS, _ours), (PEERS, _peers), (COMMANDER, _commander)):
+        progress(f"agent_session  {name}")
+        try:
+            with TemporaryDirectory() as temporary, start(Path(os.path.realpath(temporary))) as agent:
+                records[name] = work(agent)
+        except (LoadFailed, SetupFailed, OSError) as failure:
+            claim.errors.append(f"{name}: {failure}")
+            continue
+        claim.add(name, [sum(records[name].costs)])
+        seen.add(name, [records[name].seen_tokens])
+        complaints = claim.errors if name == OURS else claim.notes
+        complaints += [f"{name} failed to {failure}" for failure in records[name].failures]
+    progress("")
+    claim.notes += _table(records)
+    return [claim, seen]
+
+
+def work(agent: Agent) -> Record:
+    """Take all steps, each verified."""
+    record = Record([], 0, [])
+    for number, step in enumerate((LISTING, *STEPS)):
+        before = agent.tokens
+        try:
+            text = step.act(agent)
+            done = step.is_done(text, agent.folder)
+        except LoadFailed as failure:
+            text, done = str(failure), False
+        record.costs.append(agent.tokens - before)
+        if not done:
+            record.failures.append(f"{step.name} (step {number}): {text[:300]!r}")
+    record.seen_tokens = agent.seen_tokens
+    return record
+
+
+def _table(records: dict[str, Record]) -> list[str]:
+    """The tokens of every step, the contestants side by side."""
+    rows = [f"{'':26}" + "".join(f"{name:>32}" for name in records)]
+    for number, step in enumerate((LISTING, *STEPS)):
+        costs = "".join(f"{record.costs[number]:32,.0f}" for record in records.values())
+        rows.append(f"{number:2} {step.name:23}{costs}")
+    return rows
+
+
+@contextmanager
+def _ours(temporary: Path) -> Iterator[Agent]:
+    folder, home = _project(temporary)
+    command = [str(python("longshore")), "-m", "longshore", "serve", "--root", str(folder)]
+    with StdioServer(command, folder=folder, home=home) as server:
+        yield LongshoreAgent(folder, server)
+
+
+@contextmanager
+def _peers(temporary: Path) -> Iterator[Agent]:
+    folder, home = _project(temporary)
+    with ExitStack() as stack:
+        files = StdioServer([*node_server(OFFICIAL), str(folder)], folder=folder, home=home)
+        commander = stack.enter_context(DesktopCommander(folder=folder, home=home))
+        yield PeersAgent(folder, stack.enter_context(files), commander)
+        commander.check_network()
+
+
+@contextmanager
+def _commander(temporary: Path) -> Iterator[Agent]:
+    folder, home = _project(temporary)
+    with DesktopCommander(folder=folder, home=home) as commander:
+        yield CommanderAgent(folder, commander)
+        commander.check_network()
+
+
+def _project(temporary: Path) -> tuple[Path, Path]:
+    """The project's folder, and a home folder."""
+    folder, home = temporary / "shop", temporary / "home"
+    home.mkdir()
+    make_project(folder)
+    return folder, home
+
+
+if __name__ == "__main__":
+    sys.exit(main([measure]))
