@@ -38,6 +38,14 @@ class StoreError(LongshoreError):
         self.where, self.what, self.fix = where, what, fix
 
 
+class SandboxUnavailable(LongshoreError):
+    """Commands can't be confined here as was asked for: says which mechanism is missing and the fix."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(f"{what}; {fix}")
+        self.what, self.fix = what, fix
+
+
 class TargetError(LongshoreError):
     """`longshore serve TARGET` could not find or load a server there."""
 

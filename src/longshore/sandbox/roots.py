@@ -88,6 +88,11 @@ def is_within(path: str, folder: str) -> bool:
     return os.path.commonpath((path, folder)) == folder
 
 
+def is_in(path: str, folders: Iterable[str]) -> bool:
+    """Whether a real path is one of some folders or lies in one."""
+    return any(is_within(path, folder) for folder in folders)
+
+
 def _merge(paths: Iterable[str]) -> tuple[str, ...]:
     """Each folder once, without those that lie in another."""
     distinct = list(dict.fromkeys(paths))

@@ -1,0 +1,92 @@
+"""Bubblewrap: commands in namespaces of their own, where only the paths that are shown exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.sandbox.environment import STARTER
+from longshore.sandbox.rlimits import Rlimits, ulimit_commands
+from longshore.sandbox.roots import is_in
+from longshore.sandbox.visible import Visible
+
+TEMPORARY_BYTES: Final = 1 << 30
+"""Of each private folder: /tmp, the home folder, /dev/shm. They lie in memory."""
+WRAPPERS: Final = 2
+"""Processes before the command's own: the monitor outside, and the first of the namespace."""
+PACKAGE: Final = "bubblewrap"
+_SIZE_SINCE: Final = (0, 7)
+_SECONDS: Final = 10.0
+_NAMESPACES: Final = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
+
+
+class Bubblewrap(Struct, frozen=True):
+    """A bubblewrap that works here."""
+
+    program: str
+    version: tuple[int, ...]
+
+    def arguments(
+        self, visible: Visible, roots: Sequence[str], home: str, *, writable: bool, network: bool
+    ) -> list[str]:
+        """Everything but the environment, the working folder and the command."""
+        private = ["/tmp", "/dev/shm", *([home] if os.path.isabs(home) and home != "/" else [])]  # noqa: S108
+        bind = "--bind" if writable else "--ro-bind"
+        mounts = [("/proc", ["--proc", "/proc"]), ("/dev", ["--dev", "/dev"])]
+        mounts += [(path, [*self._size(), "--tmpfs", path]) for path in private if not is_in(path, roots)]
+        mounts += [(target, ["--ro-bind-try", source, target]) for source, target in visible.binds]
+        mounts += [(link, ["--symlink", target, link]) for target, link in visible.links]
+        mounts += [(root, [bind, root, root]) for root in roots]
+        # Parents first: what is mounted later hides what was there.
+        mounts.sort(key=lambda mount: mount[0].rstrip("/").count("/"))
+        found = [*_NAMESPACES, *(["--share-net"] if network else [])]
+        found += [argument for _, arguments in mounts for argument in arguments]
+        found += ["--dir", "/run", "--remount-ro", "/dev", *(["--remount-ro", "/"] if "/" not in roots else [])]
+        return found
+
+    def argv(
+        self, arguments: int, command: Sequence[str], *, members: Sequence[str], rlimits: Rlimits, terminal: bool
+    ) -> tuple[str, ...]:
+        """What to start: a shell joins the cgroups, sets the limits and becomes bubblewrap.
+
+        So the limits bind before anything of the command runs, and no code of ours runs between fork and exec. The
+        arguments come from a descriptor: the environment among them is nobody's business who can list processes.
+        """
+        script = " && ".join([*(f"echo $$ >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
+        own_terminal = ("setsid", "--ctty") if terminal else ()
+        wrapped = (self.program, "--args", str(arguments), "--", *own_terminal, *command)
+        return ("/bin/sh", "-c", f'{script} && exec "$@"', "sh", *wrapped)
+
+    def _size(self) -> list[str]:
+        return ["--size", str(TEMPORARY_BYTES)] if self.version >= _SIZE_SINCE else []
+
+
+def find_bubblewrap() -> Bubblewrap | str:
+    """The bubblewrap of this machine; else a sentence that says why there is none, or why it does not work."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bwrap is not installed"
+    number = re.search(r"(\d+)\.(\d+)", _run([program, "--version"])[1])
+    if number is None:
+        return f"{program} does not tell its version"
+    found = Bubblewrap(program, (int(number[1]), int(number[2])))
+    # Binding / itself shows on every system that the namespaces, /proc and /dev can be made.
+    code, output = _run([program, *_NAMESPACES, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
+    return found if code == 0 else f"{program} does not work here: {output.strip()[:200] or f'exit code {code}'}"
+
+
+def _run(argv: list[str]) -> tuple[int, str]:
+    try:
+        done = subprocess.run(
+            argv, env=STARTER, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return 1, str(problem)
+    return done.returncode, done.stdout + done.stderr

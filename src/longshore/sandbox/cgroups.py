@@ -1,0 +1,201 @@
+"""Cgroups of commands: the kernel bounds processes and memory of a whole tree, and all of it can be killed.
+
+Version 2 is used where its controllers are on, else version 1. A cgroup is made beneath the server's own, or for
+version 2 beside it: there a group whose controllers are on for its children has no processes of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+from time import monotonic, sleep
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.sandbox.launch import Limits
+
+PREFIX: Final = "longshore-"
+KILL_SECONDS: Final = 2.0
+"""How long a killed cgroup may take to become empty. A process that survives this is stuck in the kernel."""
+_STEP_SECONDS: Final = 0.001
+_NEEDED: Final = ("pids", "memory", "cpu")
+"""Controllers in the order of their importance: without the first there is no use in the others.
+
+That of the CPU has no limit here: as one group, many busy processes get no more time than the server gets.
+"""
+_numbers = count()
+
+
+class Cgroup:
+    """The cgroup of one command: a folder in each hierarchy."""
+
+    def __init__(self, folders: tuple[str, ...]) -> None:
+        self.folders = folders
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Files that a process writes its number to for joining."""
+        return tuple(os.path.join(folder, "cgroup.procs") for folder in self.folders)
+
+    def remove(self) -> None:
+        """Kill every process in the group and delete it. May be called again."""
+        end = monotonic() + KILL_SECONDS
+        while not self._is_removed() and monotonic() < end:
+            self._kill()
+            sleep(_STEP_SECONDS)
+
+    def _is_removed(self) -> bool:
+        """Delete the folders. A group with a process in it can't be deleted."""
+        left = [folder for folder in self.folders if os.path.isdir(folder)]
+        for folder in left:
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return False
+        return True
+
+    def _kill(self) -> None:
+        for folder in self.folders:
+            if not _write(folder, "cgroup.kill", "1"):
+                _write(folder, "pids.max", "0")  # those that are left can start no others meanwhile
+                for pid in _members(folder):
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except OSError:
+                        pass
+
+
+class CgroupParents(Struct, frozen=True):
+    """The folders in which cgroups of commands can be made, each with its controllers."""
+
+    version: int
+    folders: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def controllers(self) -> frozenset[str]:
+        return frozenset(name for _, names in self.folders for name in names)
+
+    def make(self, name: str, limits: Limits) -> Cgroup:
+        """Make a cgroup with these limits. Raises OSError."""
+        name = f"{PREFIX}{os.getpid()}-{next(_numbers)}-{name}"
+        group = Cgroup(tuple(os.path.join(parent, name) for parent, _ in self.folders))
+        try:
+            for folder, (_, controllers) in zip(group.folders, self.folders, strict=True):
+                os.mkdir(folder, 0o755)
+                self._limit(folder, controllers, limits)
+        except BaseException:
+            group.remove()
+            raise
+        return group
+
+    def _limit(self, folder: str, controllers: tuple[str, ...], limits: Limits) -> None:
+        if "pids" in controllers and limits.processes is not None:
+            _write_limit(folder, "pids.max", limits.processes)
+        if "memory" in controllers and limits.memory_bytes is not None:
+            _write_limit(folder, "memory.max" if self.version == 2 else "memory.limit_in_bytes", limits.memory_bytes)
+            swap = ("memory.swap.max", 0) if self.version == 2 else ("memory.memsw.limit_in_bytes", limits.memory_bytes)
+            if os.path.exists(os.path.join(folder, swap[0])):  # where swap is counted
+                _write_limit(folder, *swap)
+
+    def sweep(self) -> None:
+        """Kill and delete the cgroups of servers that have ended without it."""
+        for parent, _ in self.folders:
+            for name in os.listdir(parent):
+                owner = name.removeprefix(PREFIX).partition("-")[0]
+                if name.startswith(PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+                    Cgroup((os.path.join(parent, name),)).remove()
+
+
+def find_cgroups() -> CgroupParents | str:
+    """Where cgroups can be made; else a sentence that says why they can't."""
+    try:
+        with (
+            open("/proc/self/cgroup", encoding="utf-8") as groups,
+            open("/proc/self/mountinfo", encoding="utf-8") as all,
+        ):
+            own = [line.rstrip("\n").split(":", 2) for line in groups]
+            mounts = [line.split() for line in all]
+    except OSError as problem:
+        return f"{problem.filename} can't be read ({problem.strerror})"
+    for parents in (_find_version_2(own, mounts), _find_version_1(own, mounts)):
+        if parents is not None:
+            try:
+                parents.sweep()
+                parents.make("probe", Limits()).remove()
+            except OSError as problem:
+                return f"no cgroup can be made in {parents.folders[0][0]} ({problem.strerror})"
+            return parents
+    return "no folder of /sys/fs/cgroup that has the controller of processes can be written"
+
+
+def _find_version_2(own: list[list[str]], mounts: list[list[str]]) -> CgroupParents | None:
+    path = next((path for number, _, path in own if number == "0"), None)
+    for top, shown in _mounted(mounts, "cgroup2"):
+        folder = _beneath(top, shown, path)
+        while folder is not None and len(folder) >= len(top):
+            try:
+                with open(os.path.join(folder, "cgroup.subtree_control"), encoding="ascii") as file:
+                    controllers = tuple(name for name in _NEEDED if name in file.read().split())
+            except OSError:
+                break
+            if "pids" in controllers and os.access(os.path.join(folder, "cgroup.procs"), os.W_OK):
+                return CgroupParents(2, ((folder, controllers),))
+            folder = os.path.dirname(folder)
+    return None
+
+
+def _find_version_1(own: list[list[str]], mounts: list[list[str]]) -> CgroupParents | None:
+    found = list[tuple[str, tuple[str, ...]]]()
+    for _, names, path in own:
+        controllers = tuple(name for name in names.split(",") if name in _NEEDED)
+        for top, shown in _mounted(mounts, "cgroup", controllers):
+            folder = _beneath(top, shown, path)
+            if folder is not None and os.access(folder, os.W_OK):
+                found.append((folder, controllers))
+                break
+    if not any("pids" in controllers for _, controllers in found):
+        return None
+    return CgroupParents(1, tuple(sorted(found, key=lambda one: min(map(_NEEDED.index, one[1])))))
+
+
+def _mounted(mounts: list[list[str]], kind: str, controllers: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Mount points of a hierarchy, and which of its groups is shown there."""
+    for fields in mounts:
+        after = fields[fields.index("-") + 1 :]
+        if after[0] == kind and (kind == "cgroup2" or set(controllers) & set(after[2].split(","))):
+            yield fields[4], fields[3]
+
+
+def _beneath(top: str, shown: str, path: str | None) -> str | None:
+    """The folder of a group, if a mount shows it."""
+    if path is None or os.path.commonpath((path, shown)) != shown:
+        return None
+    return os.path.normpath(os.path.join(top, os.path.relpath(path, shown)))
+
+
+def _members(folder: str) -> list[int]:
+    try:
+        with open(os.path.join(folder, "cgroup.procs"), encoding="ascii") as file:
+            return [int(line) for line in file]
+    except OSError:
+        return []
+
+
+def _write(folder: str, name: str, text: str) -> bool:
+    try:
+        _write_limit(folder, name, text)
+    except OSError:
+        return False
+    return True
+
+
+def _write_limit(folder: str, name: str, value: int | str) -> None:
+    # Not created: in a folder that is no cgroup such a file would only look like a limit.
+    descriptor = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, str(value).encode())
+    finally:
+        os.close(descriptor)

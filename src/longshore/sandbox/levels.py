@@ -1,0 +1,219 @@
+"""The levels of confinement for commands, and how a command is started at each of them.
+
+none: it only ends with the server. limits: bounded processes, memory, CPU time and files. read-only: also sees nothing
+but the roots and the system's programs, changes nothing but a private /tmp, and has no network. workspace: also changes
+the roots. workspace+net: also has the network. A level that can't be enforced here is refused, never weakened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final, final
+
+from msgspec import Struct, structs
+
+import longshore
+from longshore.errors import SandboxUnavailable, ToolError
+from longshore.sandbox import landlock, launcher
+from longshore.sandbox.artifacts import safe_name
+from longshore.sandbox.bubblewrap import WRAPPERS, Bubblewrap
+from longshore.sandbox.cgroups import Cgroup
+from longshore.sandbox.environment import STARTER, command_environment
+from longshore.sandbox.git_identity import write_git_settings
+from longshore.sandbox.launch import Launch, Level, Limits
+from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, Host, bubblewrap_fix, detect_host
+from longshore.sandbox.rlimits import Rlimits, process_limits, user_processes
+from longshore.sandbox.visible import VisiblePaths
+
+DEFAULT_LEVEL: Final[Level] = "workspace"
+DEFAULT_LIMITS: Final = Limits()
+DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+_TEMPORARY: Final = (
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "npm_config_cache",
+)
+"""Variables that name a folder to write in, for commands that can't have a /tmp and home folder of their own."""
+_PACKAGES: Final = os.path.dirname(os.path.dirname(longshore.__file__))
+
+
+def make_sandbox(
+    level: Level = DEFAULT_LEVEL,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    read_paths: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    host: Host | None = None,
+) -> Sandbox:
+    """A sandbox of this level. Raises SandboxUnavailable if this machine can't enforce it."""
+    host = host or detect_host()
+    if level != "none" and limits.processes is not None and host.is_root and isinstance(host.cgroups, str):
+        raise SandboxUnavailable(
+            f"the number of root's processes can't be limited without cgroups: {host.cgroups}",
+            f"run the server as another user, or {CGROUPS}",
+        )
+    replaceable = host.landlock >= landlock.NEEDED_VERSION and host.seccomp
+    if level not in ("none", "limits") and isinstance(host.bubblewrap, str) and not replaceable:
+        lacking = f"landlock {host.landlock or 'none'}" if host.seccomp else "no seccomp"
+        raise SandboxUnavailable(
+            f"the level {level} can't be enforced: {host.bubblewrap}, and the kernel ({lacking}) can't replace it",
+            f"{bubblewrap_fix(host.bubblewrap)}, or {NEWER_KERNEL}",
+        )
+    return Sandbox(level, limits, read_paths, dict(os.environ if environ is None else environ), host)
+
+
+class _Order(Struct, frozen=True):
+    """A command to start."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    roots: tuple[str, ...]
+    terminal: bool
+    group: Cgroup | None
+    rlimits: Rlimits
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.group.members if self.group is not None else ()
+
+
+@final
+class Sandbox:
+    """One level of confinement, which this machine can enforce."""
+
+    def __init__(
+        self, level: Level, limits: Limits, read_paths: Sequence[str], environ: Mapping[str, str], host: Host
+    ) -> None:
+        self.level: Final = level
+        self._limits, self._environ, self._read_paths, self._host = limits, environ, tuple(read_paths), host
+        self._confined = level not in ("none", "limits")
+        self._writable = level != "read-only"
+        self._network = level not in ("read-only", "workspace")
+        self._bubblewrap = host.bubblewrap if self._confined and isinstance(host.bubblewrap, Bubblewrap) else None
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanisms that enforce this level, such as "bubblewrap + cgroups"."""
+        if self.level == "none":
+            return "none"
+        bounds = "rlimits" if isinstance(self._host.cgroups, str) else "cgroups"
+        if not self._confined:
+            return bounds
+        return f"{'bubblewrap' if self._bubblewrap else 'landlock + seccomp'} + {bounds}"
+
+    def launch(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        roots: Sequence[str],
+        name: str,
+        terminal: bool = False,
+    ) -> Launch:
+        """How to start a command. `env` is added to the variables that are allowed; `terminal` says that fd 0 is one.
+
+        The first launch in a set of roots looks for toolchains, which takes some milliseconds. Raises ToolError for
+        text that no process can have, OSError if the machine has no descriptors, cgroups or space left.
+        """
+        if any("\0" in text for text in (*argv, cwd, *env, *env.values())) or any("=" in key for key in env):
+            raise ToolError("a NUL character can't be in a command, its folder or its environment, nor = in a variable")
+        variables = command_environment(self._environ, env, terminal=terminal, network=self._network)
+        if self._confined:
+            variables = {"GIT_CONFIG_GLOBAL": self._git_settings, "GIT_CONFIG_NOSYSTEM": "1"} | variables
+        rlimits = process_limits(self._limits) if self.level != "none" else ()
+        group = self._make_cgroup(name)
+        order = _Order(tuple(argv), cwd, variables, tuple(roots), terminal, group, rlimits)
+        try:
+            return (
+                self._by_launcher(order) if self._bubblewrap is None else self._by_bubblewrap(order, self._bubblewrap)
+            )
+        except BaseException:
+            if group is not None:
+                group.remove()
+            raise
+
+    def _make_cgroup(self, name: str) -> Cgroup | None:
+        if self.level == "none" or isinstance(self._host.cgroups, str):
+            return None
+        return self._host.cgroups.make(safe_name(name), self._limits)
+
+    def _by_bubblewrap(self, order: _Order, program: Bubblewrap) -> Launch:
+        visible, home = self._paths.find(order.roots), self._environ.get("HOME", "")
+        arguments = program.arguments(visible, order.roots, home, writable=self._writable, network=self._network)
+        arguments += [*([] if order.terminal else ["--new-session"]), "--chdir", order.cwd, "--clearenv"]
+        for variable in order.env.items():
+            arguments += ["--setenv", *variable]
+        argv = order.argv
+        if order.group is None and self._limits.processes is not None:
+            # Within the namespace, which may count its own processes only. dash calls this limit -p.
+            most = user_processes(self._limits.processes)
+            argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
+        data = _open_data("\0".join(arguments))
+        started = program.argv(data, argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
+        return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, _Release([data], order.group))
+
+    def _by_launcher(self, order: _Order) -> Launch:
+        rlimits = order.rlimits
+        if order.group is None and self._limits.processes is not None and self.level != "none":
+            rlimits += ((resource.RLIMIT_NPROC, user_processes(self._limits.processes)),)
+        temporary = tempfile.mkdtemp(prefix="longshore-") if self._confined else ""
+        lifeline, kept = os.pipe()
+        plan = structs.asdict(order) | {"rlimits": rlimits, "members": order.members, "group": None}
+        plan |= {"lifeline": lifeline, "temporary": temporary}
+        if self._confined:
+            plan["readable"] = ["/proc", *(source for source, _ in self._paths.find(order.roots).binds)]
+            plan["writable"] = [temporary, *DEVICES]
+            plan["writable" if self._writable else "readable"] += order.roots
+            plan |= {"network": self._network, "env": dict.fromkeys(_TEMPORARY, temporary) | order.env}
+        data = _open_data(json.dumps(plan))
+        started = (sys.executable, "-I", "-S", "-c", launcher.RUN, _PACKAGES, str(data))
+        release = _Release([kept, lifeline, data], order.group, temporary)
+        return Launch(started, STARTER, order.cwd, (data, lifeline), 1, release)
+
+    @cached_property
+    def _git_settings(self) -> str:
+        return write_git_settings(self._environ) or os.devnull
+
+    @cached_property
+    def _paths(self) -> VisiblePaths:
+        return VisiblePaths(self._environ, (*self._read_paths, self._git_settings))
+
+
+class _Release:
+    """Ends what is left of a command, and frees what its launch holds."""
+
+    def __init__(self, descriptors: list[int], group: Cgroup | None, folder: str = "") -> None:
+        self._descriptors, self._group, self._folder = descriptors, group, folder
+
+    def __call__(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+        if self._group is not None:
+            self._group.remove()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _open_data(text: str) -> int:
+    """A descriptor to read a text from."""
+    data = text.encode(errors="surrogateescape")
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("longshore")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

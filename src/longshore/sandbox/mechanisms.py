@@ -1,0 +1,90 @@
+"""Which mechanisms of confinement this machine has: detected once, and described for a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.sandbox import landlock, seccomp
+from longshore.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
+from longshore.sandbox.cgroups import CgroupParents, find_cgroups
+
+INSTALL: Final = "install bubblewrap (sudo apt-get install bubblewrap; dnf, pacman, zypper and apk have it, too)"
+NAMESPACES: Final = (
+    "allow user namespaces (sudo sysctl kernel.unprivileged_userns_clone=1; on Ubuntu kernel.apparmor_restrict_"
+    "unprivileged_userns=0 or an AppArmor profile for bwrap; in a container --security-opt seccomp=unconfined)"
+)
+NEWER_KERNEL: Final = "install bubblewrap, or use Linux 6.12 or newer with landlock in its lsm= list"
+CGROUPS: Final = "run the server as a service of systemd with Delegate=yes, or make its cgroup writable"
+
+
+class Host(Struct, frozen=True):
+    """What this machine has for confining commands; a sentence where it has not."""
+
+    bubblewrap: Bubblewrap | str
+    landlock: int
+    """Its version; 0 without."""
+    seccomp: bool
+    cgroups: CgroupParents | str
+    is_root: bool
+
+
+class Mechanism(Struct, frozen=True):
+    """One mechanism: whether it works here, else why not and the fix."""
+
+    name: str
+    active: bool
+    why: str
+    fix: str = ""
+
+
+@cache
+def detect_host() -> Host:
+    """Try each mechanism."""
+    if sys.platform != "linux":
+        return Host("bubblewrap needs Linux", 0, False, "cgroups need Linux", os.geteuid() == 0)
+    return Host(find_bubblewrap(), landlock.version(), seccomp.is_available(), find_cgroups(), os.geteuid() == 0)
+
+
+def mechanisms(host: Host | None = None) -> tuple[Mechanism, ...]:
+    """Describe each mechanism of a machine, by default of this one."""
+    host = host or detect_host()
+    return (
+        _describe_bubblewrap(host),
+        Mechanism(
+            "landlock",
+            host.landlock >= landlock.NEEDED_VERSION,
+            f"version {host.landlock} of the kernel; {landlock.NEEDED_VERSION} is needed",
+            "" if host.landlock >= landlock.NEEDED_VERSION else NEWER_KERNEL,
+        ),
+        Mechanism(
+            "seccomp",
+            host.seccomp,
+            "refuses sockets and dangerous calls" if host.seccomp else "not in this kernel, or not for this processor",
+            "" if host.seccomp else INSTALL,
+        ),
+        _describe_cgroups(host),
+        Mechanism("rlimits", True, "bound memory, CPU time, open files and the size of files of each process"),
+    )
+
+
+def _describe_bubblewrap(host: Host) -> Mechanism:
+    if isinstance(host.bubblewrap, Bubblewrap):
+        return Mechanism("bubblewrap", True, f"{host.bubblewrap.program} {'.'.join(map(str, host.bubblewrap.version))}")
+    return Mechanism("bubblewrap", False, host.bubblewrap, bubblewrap_fix(host.bubblewrap))
+
+
+def bubblewrap_fix(problem: str) -> str:
+    """The fix for a bubblewrap that is missing or does not work."""
+    return NAMESPACES if "does not work" in problem else INSTALL
+
+
+def _describe_cgroups(host: Host) -> Mechanism:
+    if isinstance(host.cgroups, CgroupParents):
+        bound = " and ".join(sorted(host.cgroups.controllers))
+        return Mechanism("cgroups", True, f"version {host.cgroups.version}, with {bound}")
+    return Mechanism("cgroups", False, host.cgroups, CGROUPS)

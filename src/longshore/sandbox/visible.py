@@ -1,0 +1,237 @@
+"""The paths that a confined command sees: the roots, the system's programs, the toolchains on PATH, and no user data.
+
+The server may run as root, for which file modes mean nothing. So nothing is shown that may hold a secret: of /etc only
+some files, of the home folder only folders where version managers install programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import iglob
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.sandbox.roots import is_in, is_within
+
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/current-system")
+TEMPORARY_LINK: Final = ("../tmp", "/var/tmp")  # noqa: S108
+ETC: Final = (
+    *("alternatives", "ca-certificates", "crypto-policies", "debian_version", "fonts", "group", "host.conf", "hosts"),
+    *("java*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release"),
+    *(
+        "magic",
+        "mime.types",
+        "nsswitch.conf",
+        "os-release",
+        "passwd",
+        "perl",
+        "pki/ca-trust/extracted",
+        "pki/tls/certs",
+    ),
+    *("protocols", "python3*", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
+)
+TOOLCHAINS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    ("PYENV_ROOT", ".pyenv", ()),
+    ("UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", ()),
+    ("UV_TOOL_DIR", ".local/share/uv/tools", ()),
+    ("PIPX_HOME", ".local/share/pipx", ()),
+    ("NVM_DIR", ".nvm", ()),
+    ("FNM_DIR", ".local/share/fnm", ()),
+    ("VOLTA_HOME", ".volta", ()),
+    ("PNPM_HOME", ".local/share/pnpm", ()),
+    ("BUN_INSTALL", ".bun", ("bin", "install")),
+    ("DENO_INSTALL", ".deno", ("bin",)),
+    ("CARGO_HOME", ".cargo", ("bin", "registry", "git")),
+    ("RUSTUP_HOME", ".rustup", ()),
+    ("GOPATH", "go", ("bin", "pkg")),
+    ("RBENV_ROOT", ".rbenv", ()),
+    ("ASDF_DATA_DIR", ".asdf", ()),
+    ("MISE_DATA_DIR", ".local/share/mise", ()),
+    ("SDKMAN_DIR", ".sdkman", ("candidates",)),
+    ("JAVA_HOME", "", ()),
+    ("GOROOT", "", ()),
+    ("", ".local", ("bin", "lib")),
+    ("", ".m2", ("repository",)),
+    ("", ".tool-versions", ()),
+)
+"""A variable, the usual folder in the home folder, and its folders that are shown: in the others may be credentials."""
+MOST_FOLDERS: Final = 500
+"""Looked at in each root for virtual environments."""
+MOST_CACHED: Final = 32
+"""Sets of roots whose visible paths are known. A server has one, and those that clients narrow it to."""
+MOST_LINKED: Final = 40
+"""Single programs outside of every toolchain that links on PATH lead to. Each is a mount, for each command."""
+_INSTALLED: Final = ("lib", "lib64", "libexec", "pkg")
+_PYTHON_PARTS: Final = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*t?")
+_UNSEARCHED: Final = frozenset({"node_modules", ".git", "__pycache__"})
+
+
+class Visible(Struct, frozen=True):
+    """What a command sees of the machine besides the roots."""
+
+    binds: tuple[tuple[str, str], ...]
+    """Real paths that are read-only, and the paths where they are shown."""
+    links: tuple[tuple[str, str], ...]
+    """Where a symbolic link of the system points, such as usr/bin, and the link, such as /bin."""
+
+
+class VisiblePaths:
+    """Finds what is visible to commands. The system and the toolchains are looked for once."""
+
+    def __init__(self, environ: Mapping[str, str], read_paths: Sequence[str] = ()) -> None:
+        self._environ = environ
+        self._home = environ.get("HOME", "") or "/nonexistent"
+        self._links = [(os.readlink(path), path) for path in SYSTEM if os.path.islink(path)] + [TEMPORARY_LINK]
+        etc = (found for name in ETC for found in iglob(os.path.join("/etc", name)))
+        self._paths = _Paths()
+        for path in (*(path for path in SYSTEM if not os.path.islink(path)), *etc, *read_paths):
+            self._paths.show(path)
+        self._show_toolchains()
+        self._found = dict[tuple[tuple[str, int], ...], Visible]()
+
+    def find(self, roots: Sequence[str]) -> Visible:
+        """What is visible to commands in these roots. Looked for again when a root has other entries."""
+        key = tuple((root, os.stat(root).st_mtime_ns) for root in roots)
+        found = self._found.get(key)
+        if found is None:
+            while len(self._found) >= MOST_CACHED:
+                del self._found[next(iter(self._found))]
+            found = self._found[key] = self._find(roots)
+        return found
+
+    def _find(self, roots: Sequence[str]) -> Visible:
+        paths = self._paths.copy()
+        for root in roots:
+            for program in _virtual_environment_pythons(root):
+                for part in _python_installation(program):
+                    paths.show(part)
+        binds, links = ([pair for pair in pairs if not is_in(pair[1], roots)] for pairs in (paths.binds(), self._links))
+        return Visible(tuple(sorted(binds, key=lambda bind: bind[1])), tuple(links))
+
+    def _show_toolchains(self) -> None:
+        for variable, usual, parts in TOOLCHAINS:
+            folder = self._environ.get(variable, "") or (usual and os.path.join(self._home, usual))
+            if os.path.isabs(folder) and not self._holds_home(folder):
+                for path in (os.path.join(folder, part) for part in parts) if parts else (folder,):
+                    self._paths.show(path)
+        folders = [path for path in self._environ.get("PATH", "").split(":") if os.path.isabs(path)]
+        for folder in folders:
+            self._paths.show(self._toolchain(folder))
+        linked = (path for folder in folders for path in _linked_programs(folder) if not self._paths.has(path))
+        for path in islice(linked, MOST_LINKED):
+            toolchain = self._toolchain(os.path.dirname(path))
+            self._paths.show(path if toolchain == os.path.dirname(path) else toolchain)
+
+    def _toolchain(self, programs: str) -> str:
+        """The folder that a folder of programs belongs to, if it looks like an installation; else the folder itself."""
+        parts = programs.split("/")
+        if parts[1:2] == ["opt"] and len(parts) > 2:
+            return "/".join(parts[:3])
+        folder = os.path.dirname(programs)
+        if os.path.basename(programs) not in ("bin", "sbin", "condabin") or self._holds_home(folder):
+            return programs
+        if folder == os.path.join(self._home, ".local") or os.path.exists(os.path.join(folder, ".git")):
+            return programs
+        return folder if any(os.path.isdir(os.path.join(folder, name)) for name in _INSTALLED) else programs
+
+    def _holds_home(self, folder: str) -> bool:
+        return is_within(os.path.realpath(self._home), os.path.realpath(folder))
+
+
+class _Paths:
+    """Paths that are shown, each with the real path behind it."""
+
+    def __init__(self, shown: Mapping[str, str] | None = None) -> None:
+        self._real = dict(shown or {})
+
+    def copy(self) -> _Paths:
+        return _Paths(self._real)
+
+    def has(self, path: str) -> bool:
+        return is_in(path, self._real)
+
+    def show(self, path: str) -> None:
+        """Show a path, and if links lead to it, what they lead to. Does nothing if it doesn't exist."""
+        path = os.path.normpath(path)
+        real = os.path.realpath(path)
+        if real == "/" or not os.path.exists(real):
+            return
+        for new in (real, path):
+            if not self.has(new) and (new == real or not is_in(new, SYSTEM)):  # links of SYSTEM are made as such
+                self._real[new] = real
+
+    def binds(self) -> Iterator[tuple[str, str]]:
+        """Real path and shown path of each that does not lie in another."""
+        for path, real in self._real.items():
+            if not any(path != other and is_within(path, other) for other in self._real):
+                yield real, path
+
+
+def _linked_programs(folder: str) -> Iterator[str]:
+    """Programs elsewhere that links in a folder of programs lead to."""
+    try:
+        with os.scandir(folder) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink()]
+    except OSError:
+        return
+    for link in sorted(links):
+        target = os.path.realpath(link)
+        if os.path.isfile(target) and os.access(target, os.X_OK):
+            yield target
+
+
+def _virtual_environment_pythons(root: str) -> Iterator[str]:
+    """The programs outside of a root that Python's virtual environments in it start with, and those on the way."""
+    for folder in islice(_folders(root), MOST_FOLDERS):
+        try:
+            with open(os.path.join(folder, "pyvenv.cfg"), encoding="utf-8") as file:
+                settings = dict(_setting(line) for line in file.read(1 << 16).splitlines())
+        except (OSError, UnicodeDecodeError):
+            continue
+        if home := settings.get("home", ""):
+            yield os.path.join(home, "python3")
+        for link in iglob(os.path.join(folder, "bin", "python*")):
+            for _ in range(40):  # as many links as Linux follows
+                if not os.path.islink(link):
+                    break
+                link = os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))
+                yield link
+
+
+def _setting(line: str) -> tuple[str, str]:
+    key, _, value = line.partition("=")
+    return key.strip(), value.strip()
+
+
+def _folders(root: str) -> Iterator[str]:
+    """A root, the folders in it and those in them."""
+    yield root
+    for folder in _subfolders(root):
+        yield folder
+        yield from _subfolders(folder)
+
+
+def _subfolders(folder: str) -> Iterable[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.path for e in entries if e.name not in _UNSEARCHED and e.is_dir(follow_symlinks=False))
+    except OSError:
+        return ()
+
+
+def _python_installation(program: str) -> Iterator[str]:
+    """The parts of an installation that a Python program belongs to.
+
+    A command may write links and settings in the roots as it likes. So nothing else is shown for them, not even the
+    program if it is none.
+    """
+    folder = os.path.dirname(os.path.dirname(program))
+    known = os.path.basename(os.path.dirname(program)) == "bin" and _PYTHON.fullmatch(os.path.basename(program))
+    if known and os.access(program, os.X_OK) and any(iglob(os.path.join(folder, "lib", "py*", "os.py"))):
+        for part in _PYTHON_PARTS:
+            yield os.path.join(folder, part)
