@@ -12,7 +12,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,8 +21,8 @@ from typing import Any
 
 from benchmarks.claim import Claim, Target
 from benchmarks.command import main
-from benchmarks.desktop_commander import TIMEOUT_MS, DesktopCommander
-from benchmarks.environment import SetupFailed, node_server, python
+from benchmarks.desktop_commander import COMMANDER_PACKAGE, PINS, TIMEOUT_MS, DesktopCommander
+from benchmarks.environment import SetupFailed, node_server, pinned, python
 from benchmarks.load import LoadFailed, Session, progress
 from benchmarks.sample_project import HISTORY, git, make_project
 from benchmarks.stdio_server import StdioServer, count_tokens
@@ -303,6 +303,9 @@ STEPS = (
 LISTING = Step("list the tools", lambda agent: agent.list_tools(), lambda text, _: text != "0 tools")
 
 
+Start = Callable[[Path], AbstractContextManager[Agent]]
+
+
 @dataclass
 class Record:
     """What a session cost, step by step."""
@@ -314,25 +317,33 @@ class Record:
 
 def measure(session: Session) -> list[Claim]:
     claim = Claim("agent_session", f"A coding agent's session of {len(STEPS)} steps, with the tools' listing", "tokens")
-    claim.base = PEERS
     claim.targets = [Target(OURS, 0.35, against=PEERS)]
-    seen = Claim("agent_session_seen", "The same, of what clients usually show a model", "tokens", base=PEERS)
-    records: dict[str, Record] = {}
-    for name, start in ((OURS, _ours), (PEERS, _peers), (COMMANDER, _commander)):
-        progress(f"agent_session  {name}")
-        try:
-            with TemporaryDirectory() as temporary, start(Path(os.path.realpath(temporary))) as agent:
-                records[name] = work(agent)
-        except (LoadFailed, SetupFailed, OSError) as failure:
-            claim.errors.append(f"{name}: {failure}")
-            continue
-        claim.add(name, [sum(records[name].costs)])
-        seen.add(name, [records[name].seen_tokens])
-        complaints = claim.errors if name == OURS else claim.notes
-        complaints += [f"{name} failed to {failure}" for failure in records[name].failures]
+    seen = Claim("agent_session_seen", "The same, of what clients usually show a model", "tokens")
+    claim.base = seen.base = PEERS
+    records = {name: record for name, start in CONTESTANTS.items() if (record := _record(name, start, claim))}
     progress("")
-    claim.notes += _table(records)
+    for name, record in records.items():
+        complaints = claim.errors if name == OURS else claim.notes
+        complaints += [f"{name} failed to {failure}" for failure in record.failures]
+        if name != OURS or not record.failures:  # a session of ours that was not finished has no figure
+            claim.add(name, [sum(record.costs)])
+            seen.add(name, [record.seen_tokens])
+    versions = f"{pinned(OFFICIAL)} and Desktop Commander {pinned(COMMANDER_PACKAGE, PINS)}"
+    claim.notes += [f"Both peers: the official filesystem server {versions}.", *_table(records)]
     return [claim, seen]
+
+
+def _record(name: str, start: Start, claim: Claim) -> Record | None:
+    """A session in a project of its own; None if a server does not install or run here, which the claim says then."""
+    progress(f"agent_session  {name}")
+    try:
+        with TemporaryDirectory() as temporary, start(Path(os.path.realpath(temporary))) as agent:
+            return work(agent)
+    except SetupFailed as failure:
+        claim.notes.append(f"{name}: {failure}")
+    except (LoadFailed, OSError) as failure:
+        claim.errors.append(f"{name}: {failure}")
+    return None
 
 
 def work(agent: Agent) -> Record:
@@ -354,9 +365,9 @@ def work(agent: Agent) -> Record:
 
 def _table(records: dict[str, Record]) -> list[str]:
     """The tokens of every step, the contestants side by side."""
-    rows = [f"{'':26}" + "".join(f"{name:>32}" for name in records)]
+    rows = [f"{'':26}" + "".join(f"{name:>26}" for name in records)]
     for number, step in enumerate((LISTING, *STEPS)):
-        costs = "".join(f"{record.costs[number]:32,.0f}" for record in records.values())
+        costs = "".join(f"{record.costs[number]:26,.0f}" for record in records.values())
         rows.append(f"{number:2} {step.name:23}{costs}")
     return rows
 
@@ -393,6 +404,9 @@ def _project(temporary: Path) -> tuple[Path, Path]:
     home.mkdir()
     make_project(folder)
     return folder, home
+
+
+CONTESTANTS = {OURS: _ours, PEERS: _peers, COMMANDER: _commander}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from benchmarks.environment import BENCH, HERE, SetupFailed, node_server
 from benchmarks.load import LoadFailed
 from benchmarks.stdio_server import StdioServer
 
+COMMANDER_PACKAGE = "@wonderwhy-er/desktop-commander"
 PINS = HERE / "node"
 TIMEOUT_MS = 30_000
 """Which `start_process` requires. No command here takes a second."""
@@ -28,7 +29,7 @@ class DesktopCommander(StdioServer):
     """It runs in a network namespace of its own, whose only interface is down."""
 
     def __init__(self, *, folder: Path, home: Path) -> None:
-        node, program = node_server("@wonderwhy-er/desktop-commander", PINS, BENCH / "node")
+        node, program = node_server(COMMANDER_PACKAGE, PINS, BENCH / "node")
         settings = home / ".claude-server-commander" / "config.json"
         settings.parent.mkdir(parents=True)
         settings.write_text(json.dumps({**SETTINGS, "allowedDirectories": [str(folder)]}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,11 @@ def node_server(package: str, pins: Path = TEST_PINS, home: Path = TEST_NODE) ->
     if node is None:
         raise SetupFailed(f"there is no node for this machine among the packages of {pins.relative_to(ROOT)}")
     return [str(node), str(modules / package / "dist" / "index.js")]
+
+
+def pinned(package: str, pins: Path = TEST_PINS) -> str:
+    """The version of a server of npm."""
+    return str(json.loads((pins / "package.json").read_text())["dependencies"][package])
 
 
 def installed(contestant: str, package: str) -> str:
