@@ -265,8 +265,8 @@ STEPS = (
     Step("find what fails", lambda agent: agent.search(r"def split\("), lambda text, _: INVOICES in text),
     Step(
         "read that function",
-        lambda agent: agent.read_lines(INVOICES, 86, 12),
-        lambda text, _: "each = round_cents" in text and "def print_lines" not in text,
+        lambda agent: agent.read_lines(INVOICES, 84, 8),
+        lambda text, _: "def split" in text and "each = round_cents" in text and "def schedule" not in text,
     ),
     Step(
         "fix it too",
