@@ -376,7 +376,9 @@ def _table(records: dict[str, Record]) -> list[str]:
 def _ours(temporary: Path) -> Iterator[Agent]:
     folder, home = _project(temporary)
     command = [str(python("longshore")), "-m", "longshore", "serve", "--root", str(folder)]
-    with StdioServer(command, folder=folder, home=home) as server:
+    # A version manager's python3 would be sought in the home folder, which is another one here.
+    path = f"{os.path.dirname(os.path.realpath(sys.executable))}:{os.environ['PATH']}"
+    with StdioServer(command, folder=folder, home=home, variables={"PATH": path}) as server:
         yield LongshoreAgent(folder, server)
 
 
