@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,6 +21,9 @@ from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.path_text import MOST_PARTS
 from longshore.sandbox.roots import Roots, configured_roots
 from sandbox.confined_tree import FOLLOWING, SECRET, VERBS, WAYS
+
+from .file_server import VERBS as TOOL_VERBS
+from .file_server import refusal, serve
 
 
 class Case(NamedTuple):
@@ -231,13 +234,14 @@ def test_a_root_that_is_no_folder_is_refused_at_the_start(base: Path, root: str)
         configured_roots([str(base / "project"), *_fill([root], base)])
 
 
-@pytest.mark.parametrize("path", [None, 123, {}, [], b"file.txt"])
-def test_what_is_no_text_is_no_path(base: Path, path: object) -> None:
+@pytest.mark.parametrize("verb", [verb for verb, make in TOOL_VERBS.items() if "a" in make("a")[1].values()])
+def test_what_is_no_text_is_no_path(base: Path, verb: str) -> None:
     (base / "file.txt").write_bytes(b"file")
-    files = ConfinedFiles(Roots((str(base),)))
-    for verb in VERBS.values():
-        with pytest.raises((TypeError, AttributeError)):
-            verb(files, path)  # type: ignore[arg-type]
+    no_texts: list[Any] = [123, True, {}, [], ["file.txt"]]
+    for path in no_texts:
+        tool, arguments = TOOL_VERBS[verb](path)
+        assert "string" in refusal(serve(), tool, **arguments)
+    assert os.listdir(base) == ["file.txt"]
 
 
 # -- links

@@ -98,8 +98,8 @@ class TextFile:
         if offset < 1 or (limit is not None and limit < 1):
             raise FileError("", "invalid", f"offset={offset}, limit={limit}", "both are at least 1; lines count from 1")
         start = self._find_line(offset)
-        if page := self._read_short(start, offset, limit, max_tokens, numbered):
-            return page
+        if short := self._read_short(start, offset, limit, max_tokens, numbered):
+            return short
         room = self._line_room(max_tokens)
         numbers = enumerate(self._lines(start, room), offset)
         lines = (self._show(line, room, f"{number}\t" if numbered else "") for number, line in numbers)

@@ -143,7 +143,7 @@ class Filesystem(Toolset):
         max_tokens: Tokens = listing.DEFAULT_TOKENS,
     ) -> str:
         """List a folder as a tree with sizes. What does not fit is summed up by folder."""
-        path = path or "."
+        path = "." if path is None else path
         files, options = self._files(ctx), self._options
         with explain(path), files.open_folder(path) as folder:
             query = ListQuery(
@@ -182,7 +182,7 @@ class Filesystem(Toolset):
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Search the contents of files."""
-        path = path or "."
+        path = "." if path is None else path
         files, options = self._files(ctx), self._options
         top, name = self._search_place(files, path)
         with explain(path), files.open_folder(top) as folder:
@@ -286,6 +286,10 @@ class Filesystem(Toolset):
             case "search":
                 done = self.fs_search(ctx, pattern, path)
             case "move" | "copy":
+                if not to:
+                    raise ToolError(
+                        f"{action} needs `to`: the {'new path' if action == 'move' else 'path of the copy'}"
+                    )
                 done = self.fs_move(ctx, path, to, copy=action == "copy")
             case "delete":
                 done = self.fs_delete(ctx, path)
@@ -300,7 +304,10 @@ class Filesystem(Toolset):
 
     def _files(self, ctx: Context) -> ConfinedFiles:
         """The files that a call may touch."""
-        roots = ctx.folders().roots
+        return self.files_of(ctx.folders().roots)
+
+    def files_of(self, roots: Roots) -> ConfinedFiles:
+        """The files in some roots, by the options."""
         files = self._cached.get(roots)
         if files is None:
             if len(self._cached) >= MOST_CACHED:
