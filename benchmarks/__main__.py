@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    agent_session,
     client_cycles,
     client_http,
     client_import,
@@ -23,6 +24,7 @@ from benchmarks import (
     sessions,
     shutdown,
     slow_peers,
+    terminal,
     validation,
 )
 from benchmarks.command import main
@@ -40,6 +42,8 @@ STDIO = (
     validation,
     shutdown,
     files,
+    terminal,
+    agent_session,
 )
 HTTP = (http, sessions, slow_peers, disconnect)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BENCH = ROOT / ".bench"
 PIPELOAD = BENCH / "pipeload"
-NODE = ROOT / ".interop" / "node"  # as the tests have it: packages of npm live apart from each other anyway
+TEST_PINS = ROOT / "tests" / "interop" / "node"
+TEST_NODE = ROOT / ".interop" / "node"  # where the tests have it: packages of npm live apart from each other anyway
 
 # Which lock file fills which environment. The floor runs in longshore's, so that both start the same interpreter.
 LOCKS = {
@@ -76,15 +78,19 @@ def _build_pipeload() -> None:
 
 
 @functools.cache
-def node_server(name: str) -> list[str]:
-    """The command of an official server of npm. It is installed first, as the tests pin it."""
-    packages, pins = ROOT / "scripts" / "packages", ROOT / "tests" / "interop" / "node"
-    _run(["sh", str(packages), str(pins), str(NODE), "the servers of npm"], "could not install the servers of npm")
-    modules = NODE / "node_modules"
+def node_server(package: str, pins: Path = TEST_PINS, home: Path = TEST_NODE) -> list[str]:
+    """The command of a server of npm. It is installed first, as the lock file in `pins` has it."""
+    _run(["sh", str(ROOT / "scripts" / "packages"), str(pins), str(home), package], f"could not install {package}")
+    modules = home / "node_modules"
     node = next(modules.glob("node-linux-*/bin/node"), None)
     if node is None:
-        raise SetupFailed("there is no node for this machine among the packages of tests/interop/node")
-    return [str(node), str(modules / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js")]
+        raise SetupFailed(f"there is no node for this machine among the packages of {pins.relative_to(ROOT)}")
+    return [str(node), str(modules / package / "dist" / "index.js")]
+
+
+def pinned(package: str, pins: Path = TEST_PINS) -> str:
+    """The version of a server of npm."""
+    return str(json.loads((pins / "package.json").read_text())["dependencies"][package])
 
 
 def installed(contestant: str, package: str) -> str:

@@ -11,8 +11,8 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.claim import Claim, Target
 from benchmarks.command import main
 from benchmarks.environment import SetupFailed, node_server, python
-from benchmarks.load import LoadFailed, Session, progress
+from benchmarks.load import LoadFailed, Session, measure_in_turns, precedence, progress
 from benchmarks.stdio_server import CHARACTERS_PER_TOKEN, Answer, StdioServer, count_tokens
 
 READ = "read_text_file"  # of the official server
@@ -77,10 +77,10 @@ class Contest:
             _check(name, (self.folder / "small.txt").read_text().strip() in read().text, "not the file's text")
         tokens = Claim("files_read_tokens", f"The answer to reading a file of {LINES} lines", "tokens")
         tokens.targets = [Target(OURS, 0.55, against=OFFICIAL)]
-        _measure(tokens, 1, {name: lambda read=read: read().tokens for name, read in readers.items()})
+        measure_in_turns(tokens, 1, {name: lambda read=read: read().tokens for name, read in readers.items()})
         title = f"The same read, over and over: p50 of {calls} calls, {rounds} rounds"
         time = Claim("files_read_again", title, "ms", base=OFFICIAL)
-        _measure(time, rounds, {name: partial(_median, read, calls) for name, read in readers.items()})
+        measure_in_turns(time, rounds, {name: partial(_median, read, calls) for name, read in readers.items()})
         return [tokens, time]
 
     def _list(self) -> list[Claim]:
@@ -96,9 +96,9 @@ class Contest:
         count = FOLDERS * PARTS * FILES
         tokens = Claim("files_list_tokens", f"Listing a tree of {count:,} files", "tokens")
         tokens.targets = [Target(OURS, 0.05, against=OFFICIAL)]
-        _measure(tokens, 1, {name: lambda lister=lister: lister().tokens for name, lister in listers.items()})
+        measure_in_turns(tokens, 1, {name: lambda lister=lister: lister().tokens for name, lister in listers.items()})
         time = Claim("files_list", f"The same: time, median of {rounds} calls", "ms", base=OFFICIAL)
-        _measure(time, rounds, {name: partial(_median, lister, 1) for name, lister in listers.items()})
+        measure_in_turns(time, rounds, {name: partial(_median, lister, 1) for name, lister in listers.items()})
         return [tokens, time]
 
     def _find_line(self) -> Claim:
@@ -112,7 +112,9 @@ class Contest:
         def check(name: str, text: str) -> None:
             _check(name, text.split("\n")[0] == _log_line(WANTED_LINE), f"another line: {text[:100]!r}")
 
-        _measure(claim, rounds, {OURS: self._time_call("fs_read", arguments, check), SED: self._time(sed, check)})
+        measure_in_turns(
+            claim, rounds, {OURS: self._time_call("fs_read", arguments, check), SED: self._time(sed, check)}
+        )
         return claim
 
     def _search(self) -> Claim:
@@ -129,7 +131,7 @@ class Contest:
             contestants[RIPGREP] = self._time([rg, "--no-config", "--line-number", PATTERN, "tree"], check)
         else:
             claim.notes.append("ripgrep is not installed; longshore searched by itself.")
-        _measure(claim, rounds, contestants)
+        measure_in_turns(claim, rounds, contestants)
         return claim
 
     def _listing(self) -> Claim:
@@ -185,11 +187,12 @@ def measure(session: Session) -> list[Claim]:
         folder, home = Path(os.path.realpath(temporary), "work"), Path(temporary, "home")
         home.mkdir()
         make_files(folder)
-        stack.enter_context(_ahead(session))
+        stack.enter_context(precedence(session))
         command = [str(python("longshore")), "-m", "longshore", "serve", "--root", str(folder)]
         try:
             ours = Longshore(command, folder=folder, home=home)
-            official = StdioServer([*node_server("filesystem"), str(folder)], folder=folder, home=home)
+            command = [*node_server("@modelcontextprotocol/server-filesystem"), str(folder)]
+            official = StdioServer(command, folder=folder, home=home)
             sessions = _sessions(session, ours, official, folder)
             contest = Contest(session, stack.enter_context(ours), stack.enter_context(official), folder)
             return [*sessions, *contest.claims()]
@@ -253,19 +256,6 @@ def _log_line(number: int) -> str:
     return f"2026-01-01 INFO request {number}"
 
 
-def _measure(claim: Claim, rounds: int, contestants: dict[str, _Sample]) -> None:
-    """Fill in the figures, in turns. The first round is left out where there are several: it fills caches."""
-    values: dict[str, list[float]] = {name: [] for name in contestants}
-    warm_up = 1 if rounds > 1 else 0
-    for number in range(rounds + warm_up):
-        progress(f"{claim.name} {number}/{rounds}")
-        for name, sample in contestants.items():
-            values[name].append(sample())
-    progress("")
-    for name, measured in values.items():
-        claim.add(name, measured[warm_up:])
-
-
 def _median(ask: Callable[[], Answer], calls: int) -> float:
     return statistics.median(ask().milliseconds for _ in range(calls))
 
@@ -273,18 +263,6 @@ def _median(ask: Callable[[], Answer], calls: int) -> float:
 def _check(name: str, right: bool, what: str) -> None:
     if not right:
         raise LoadFailed(f"{name}: {what}")
-
-
-@contextmanager
-def _ahead(session: Session) -> Generator[None]:
-    """Take precedence over what else the machine does, with all processes that are started meanwhile."""
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    if not session.polite and os.geteuid() == 0:
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    try:
-        yield
-    finally:
-        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.claim import Claim
 from benchmarks.contestants import Contestant
 from benchmarks.environment import BENCH, PIPELOAD
 
@@ -109,6 +111,31 @@ def compete(
             samples.by_name.setdefault(contestant.name, []).append(sample)
     progress("")
     return samples
+
+
+def measure_in_turns(claim: Claim, rounds: int, contestants: Mapping[str, Callable[[], float]]) -> None:
+    """Fill in the figures, in turns. The first round is left out where there are several: it fills caches."""
+    values: dict[str, list[float]] = {name: [] for name in contestants}
+    warm_up = 1 if rounds > 1 else 0
+    for number in range(rounds + warm_up):
+        progress(f"{claim.name} {number}/{rounds}")
+        for name, sample in contestants.items():
+            values[name].append(sample())
+    progress("")
+    for name, measured in values.items():
+        claim.add(name, measured[warm_up:])
+
+
+@contextmanager
+def precedence(session: Session) -> Generator[None]:
+    """Go before what else the machine does, with all processes that are started meanwhile."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    if not session.polite and os.geteuid() == 0:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def _last_lines(text: str, count: int = 4) -> str:

@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.load import LoadFailed
 
@@ -44,18 +44,20 @@ def count_tokens(value: Any) -> float:
 class StdioServer:
     """A server that runs, and is initialized, for as long as the `with` lasts."""
 
-    def __init__(self, command: Sequence[str], *, folder: Path, home: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], *, folder: Path, home: Path, variables: Mapping[str, str] | None = None
+    ) -> None:
         self._command, self._folder = command, folder
         # The user's environment and settings could slow a server down or configure it: see load.run.
-        self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **(variables or {})}
         self._number = 0
 
-    def __enter__(self) -> StdioServer:
+    def __enter__(self) -> Self:
         self._said = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             self._command,
             cwd=self._folder,
-            env=self._environment,
+            env=self.environment,
             bufsize=BUFFER,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -79,6 +81,10 @@ class StdioServer:
             self._process.wait()
         self._process.stdout.close()
         self._said.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def call(self, name: str, **arguments: Any) -> Answer:
         """Call a tool. Raises LoadFailed if it fails."""
