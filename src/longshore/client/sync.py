@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from inspect import iscoroutinefunction
-from types import TracebackType
 from typing import Any, Self, TypeVar, final, overload
 
 from longshore.client.client import Client
@@ -60,9 +59,7 @@ class SyncClient:
         self.open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from math import inf
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from longshore.backoff import Backoff
@@ -73,9 +72,7 @@ class Watch:
         self._renewing = self._watches.tasks.start(self._renew())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._watches.active.discard(self)
         if self._renewing is not None:
             await end((self._renewing,))
