@@ -9,7 +9,7 @@ import click
 
 from longshore.cli.arguments import keys_of
 from longshore.cli.completion import complete_target
-from longshore.cli.options import CODES, FAILED, Options, TargetCommand, with_options
+from longshore.cli.options import CODES, FAILED, SessionOptions, TargetCommand, with_options
 from longshore.cli.screen import Screen, aligned, one_line
 from longshore.errors import BadAnswer, ServerError
 from longshore.schema.kinds import is_array
@@ -61,7 +61,7 @@ def list_(target: str, tools: bool, resources: bool, prompts: bool, as_json: boo
             screen.fail(f"{place.name}: {line}")
         return FAILED if refused else 0
 
-    return run_session(target, Options(**given), screen, work)
+    return run_session(target, SessionOptions(**given), screen, work)
 
 
 async def _fetch(client: Client, kinds: Sequence[str]) -> tuple[Lists, list[str]]:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from longshore import __version__
 from longshore.client.channel import CLIENT_LIMITS
 from longshore.client.handlers import RequestHandlers, Roots, check_callbacks, check_roots
-from longshore.client.listing import Cache, Listing
 from longshore.client.models import (
     Change,
     Completion,
@@ -32,6 +31,7 @@ from longshore.client.models import (
 )
 from longshore.client.negotiate import ClientHello
 from longshore.client.reconnecting_session import DEFAULT, ConnectionOptions, ReconnectingSession
+from longshore.client.server_lists import Cache, ServerLists
 from longshore.client.session import Headers, Progress
 from longshore.client.targets import TransportOptions, find
 from longshore.client.watches import Watch
@@ -133,7 +133,7 @@ class Client:
             self.handlers,
             self._cache,
         )
-        self.listing = Listing(self._connection.ask, self._connection.bad_answer, self._cache)
+        self.listing = ServerLists(self._connection.ask, self._connection.bad_answer, self._cache)
         self.name = self._connection.name
 
     # -- the connection

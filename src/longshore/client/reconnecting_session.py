@@ -20,7 +20,6 @@ from longshore.backoff import Backoff
 from longshore.client.channel import ChannelFactory
 from longshore.client.clock import PausableClock
 from longshore.client.handlers import RequestHandlers
-from longshore.client.listing import Cache
 from longshore.client.models import Change, LogMessage, ServerInfo, read_object
 from longshore.client.negotiate import (
     ClientHello,
@@ -31,6 +30,7 @@ from longshore.client.negotiate import (
     remember,
     within,
 )
+from longshore.client.server_lists import Cache
 from longshore.client.session import ClientSession, Headers, Progress
 from longshore.client.targets import Target
 from longshore.client.tasks import end

@@ -9,7 +9,7 @@ from functools import partial
 from typing import final
 
 from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
-from longshore.client.child import Child, spawn
+from longshore.client.child_process import ChildProcess, spawn
 from longshore.errors import ConnectionLost
 from longshore.limits import Limits
 from longshore.wire.framing import Framer, TooLong
@@ -47,7 +47,7 @@ class StdioChannel(Channel):
         self._limit = limits.frame_bytes
         self._stderr = bytearray()
         self._ignored = 0
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._input: asyncio.WriteTransport | None = None
         self._pipes: list[asyncio.BaseTransport] = []
         """Standard output, standard error, input: as far as they are connected."""
@@ -131,7 +131,7 @@ class StdioChannel(Channel):
     def ended(self) -> bool:
         return self._child is not None and self._child.ended.done()
 
-    async def _watch(self, child: Child) -> None:
+    async def _watch(self, child: ChildProcess) -> None:
         """Report the end: of the process and its output, or of its input."""
         output_ended, _, input_ended = self._ends
         await asyncio.wait((child.ended, output_ended, input_ended), return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +163,7 @@ class StdioChannel(Channel):
             self._child.kill()
             self._close_pipes()
 
-    async def _close(self, child: Child) -> None:
+    async def _close(self, child: ChildProcess) -> None:
         try:
             if self._watching is not None:
                 self._watching.cancel()

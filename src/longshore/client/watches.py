@@ -13,8 +13,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self, final
 
 from longshore.backoff import Backoff
-from longshore.client.listing import covers
 from longshore.client.models import Change
+from longshore.client.server_lists import covers
 from longshore.client.session import ClientSession, Sent
 from longshore.client.tasks import Tasks, end
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError

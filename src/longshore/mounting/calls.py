@@ -33,7 +33,7 @@ from longshore.errors import (
     ToolError,
     Unanswerable,
 )
-from longshore.mounting.questions import capabilities_of, read_question, write_answer
+from longshore.mounting.relayed_questions import capabilities_of, read_question, write_answer
 from longshore.mounting.supervisor import stderr_of
 from longshore.protocol.dialect import RESOURCE_NOT_FOUND
 from longshore.protocol.peer import PREFIX

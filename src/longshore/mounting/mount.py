@@ -178,7 +178,7 @@ class Mount(Toolset):
         """The client, with us as its relay. The same one on every loop."""
         from longshore.client.client import Client, Relay, take_over
         from longshore.mounting.calls import Calls
-        from longshore.mounting.questions import RELAYED
+        from longshore.mounting.relayed_questions import RELAYED
 
         if self._client is None:
             calls = Calls(self.prefix, self.ready_client, lambda: self._supervisor is None, self._warn)

@@ -1,7 +1,7 @@
 """Arguments that are sent in another form than the tool's: under an alias, of an earlier version, JSON inside a string.
 
-Those of an alias with parameters of its own are translated. Headers that repeat arguments are compared: they must equal
-the arguments that the tool receives, or a call passes a proxy by the one and reaches the tool with the other.
+Arguments of an alias with its own parameters are translated. Headers that repeat arguments are compared: they must
+equal the arguments that the tool receives, or a call passes a proxy by the one and reaches the tool with the other.
 """
 
 from __future__ import annotations

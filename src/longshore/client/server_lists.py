@@ -141,7 +141,7 @@ class ListedTool:
 
 
 @final
-class Listing:
+class ServerLists:
     """The lists of one server. `problems` says which entries were left out, and why."""
 
     def __init__(self, ask: Ask, bad_answer: Callable[[str], BadAnswer], cache: Cache) -> None:
