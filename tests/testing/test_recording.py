@@ -14,8 +14,8 @@ import pytest
 
 from client.scripted import script
 from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
-from longshore.client.channel import Channel, FrameInfo
-from longshore.client.targets import Target, TransportOptions, find
+from longshore.client.channel import Channel, FrameInfo, TransportOptions
+from longshore.client.targets import Target, find
 from longshore.testing import check, record, recording, replay
 from longshore.testing.recording import Recording, RecordingChannel, Redaction
 from longshore.testing.transcript import read_transcript

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, final, overload
 from msgspec import Struct
 
 from longshore import __version__
-from longshore.client.channel import CLIENT_LIMITS
+from longshore.client.channel import CLIENT_LIMITS, TransportOptions
 from longshore.client.handlers import RequestHandlers, Roots, check_callbacks, check_roots
 from longshore.client.models import (
     Change,
@@ -33,7 +33,7 @@ from longshore.client.negotiate import ClientHello
 from longshore.client.reconnecting_session import DEFAULT, ConnectionOptions, ReconnectingSession
 from longshore.client.server_lists import Cache, ServerLists
 from longshore.client.session import Headers, Progress
-from longshore.client.targets import TransportOptions, find
+from longshore.client.targets import find
 from longshore.client.watches import Watch
 from longshore.errors import ClientError, ServerError, ToolFailed
 from longshore.limits import Limits

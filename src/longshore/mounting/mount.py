@@ -86,7 +86,8 @@ class Mount(Toolset):
                 fix = "mount a client of its own: app.mount(Client(…), prefix=…)"
                 raise RegistrationError(caller(), "this client is open already, or mounted", fix) from None
             return
-        from longshore.client.targets import TransportOptions, find
+        from longshore.client.channel import TransportOptions
+        from longshore.client.targets import find
 
         try:
             find(self._target, TransportOptions())

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import field
 
 from longshore.app import Server
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory, FrameInfo
-from longshore.client.targets import Target, TransportOptions, find
+from longshore.client.channel import Channel, ChannelEvents, ChannelFactory, FrameInfo, TransportOptions
+from longshore.client.targets import Target, find
 from longshore.errors import ClientError, ConnectionLost, LongshoreError
 from longshore.protocol.http_headers import NAME_BEARING
 from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
@@ -224,7 +224,7 @@ async def acheck(
     if isinstance(volatile, str):
         raise TypeError(f"volatile={volatile!r}: it takes a list of names; write volatile=[{volatile!r}]")
     lines = read_transcript(path)
-    make = find(target, TransportOptions(limits=CLIENT_LIMITS)).channels[0]
+    make = find(target, TransportOptions()).channels[0]
     player = _Player(make, os.fspath(path), frozenset(volatile), dict(given or {}), timeout)
     try:
         async with asyncio.timeout(timeout):
