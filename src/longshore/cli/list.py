@@ -12,7 +12,7 @@ from longshore.cli.completion import complete_target
 from longshore.cli.options import CODES, FAILED, SessionOptions, TargetCommand, with_options
 from longshore.cli.screen import Screen, aligned, one_line
 from longshore.errors import BadAnswer, ServerError
-from longshore.schema.kinds import is_array
+from longshore.schema.kinds import as_array
 
 if TYPE_CHECKING:
     from longshore.cli.target import Destination
@@ -100,8 +100,7 @@ def _row(key: str, entry: Any) -> list[str]:
 
     summary = first_sentence(entry.description or entry.title or "")
     if key == "tools":
-        required: Any = entry.input_schema.get("required")
-        needed: list[Any] = required if is_array(required) else []
+        needed = as_array(entry.input_schema.get("required"))
         names = [name if name in needed else f"{name}?" for name in keys_of(entry.input_schema, entry.input_schema)]
         return [entry.name, " ".join(names), summary]
     if key == "prompts":

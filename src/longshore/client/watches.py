@@ -18,7 +18,7 @@ from longshore.client.server_lists import covers
 from longshore.client.session import ClientSession, Sent
 from longshore.client.tasks import Tasks, end
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, is_object
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
@@ -190,8 +190,7 @@ class Watch:
         if not is_object(honoured):
             session.note("its acknowledgement of a subscription does not say what it will tell of")
             return
-        uris = honoured.get("resourceSubscriptions")
-        reported = uris if is_array(uris) else []
+        reported = as_array(honoured.get("resourceSubscriptions"))
         missing = [kind for kind in self.kinds if not honoured.get(_FILTERS[kind])]
         missing += [uri for uri in self.uris if uri not in reported]
         if len(missing) == len(self.kinds) + len(self.uris):
