@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar, final, overload
+from typing import Any, Self, TypedDict, TypeVar, Unpack, final, overload
 
 from msgspec import Struct
 
@@ -43,6 +43,16 @@ from longshore.protocol.revisions import LOG_LEVELS, R2506, R2607
 
 T = TypeVar("T")
 Send = Callable[..., Awaitable[T]]
+Arguments = Mapping[str, Any] | None
+
+
+class CallOptions(TypedDict, total=False):
+    """Options of `call_tool`."""
+
+    timeout: Any
+    on_progress: Progress | None
+    check: bool
+    meta: Mapping[str, Any] | None
 
 
 class Relay(Struct, frozen=True):
@@ -250,32 +260,16 @@ class Client:
 
     @overload
     async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        returns: type[T],
-        timeout: Any = ...,
-        on_progress: Progress | None = ...,
-        check: bool = ...,
-        meta: Mapping[str, Any] | None = ...,
+        self, name: str, arguments: Arguments = None, *, returns: type[T], **options: Unpack[CallOptions]
     ) -> T: ...
     @overload
     async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        returns: None = None,
-        timeout: Any = ...,
-        on_progress: Progress | None = ...,
-        check: bool = ...,
-        meta: Mapping[str, Any] | None = ...,
+        self, name: str, arguments: Arguments = None, *, returns: None = None, **options: Unpack[CallOptions]
     ) -> Result: ...
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | None = None,
+        arguments: Arguments = None,
         *,
         returns: Any = None,
         timeout: Any = DEFAULT,
