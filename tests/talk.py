@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from longshore import Server
 from longshore.protocol.revisions import NAMES
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 PREFIX = "io.modelcontextprotocol/"
 OLDEST, NEWEST_LEGACY, NEWEST = NAMES[0], NAMES[3], NAMES[4]

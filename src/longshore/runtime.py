@@ -324,7 +324,7 @@ class Runtime:
 
 
 def _reads_options(handle: ToolsetHandle, config: Config) -> bool:
-    """Whether there are options to read. Those of an index only if they may be wrong: reading imports their type."""
+    """Whether there are options to read. Options of an index only if they may be wrong: reading imports their type."""
     if handle.lazy is None:
         return handle.options_type is not None
     return handle.lazy.needs_options or bool(configuration.toolset_config(config, handle.name).options)

@@ -13,7 +13,7 @@ import pytest
 from client.auth.conftest import first_headers, run
 from client.auth.oauth_servers import AuthorizationServer, ProtectedServer, Reply, running
 from longshore.cli.auth_option import TOKEN_BYTES, choose, hint, source
-from longshore.cli.options import Options
+from longshore.cli.options import SessionOptions
 from longshore.cli.target import locate
 
 from .conftest import Workspace
@@ -162,10 +162,10 @@ def test_the_variable_is_not_sent_to_a_url_that_a_file_names(workspace: Workspac
 def test_the_variable_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGSHORE_AUTH_TOKEN", "from-the-variable")
     for url in ("https://mcp.example.com/mcp", "http://127.0.0.1.example.com/mcp", "http://192.0.2.1/mcp"):
-        assert source(locate(url), Options()) is None
-        assert "--auth env:LONGSHORE_AUTH_TOKEN" in hint(locate(url), Options())
+        assert source(locate(url), SessionOptions()) is None
+        assert "--auth env:LONGSHORE_AUTH_TOKEN" in hint(locate(url), SessionOptions())
     for url in ("http://localhost:9100/mcp", "http://127.0.0.2/mcp", "http://[::1]:9100/mcp"):
-        assert source(locate(url), Options()) == "env:LONGSHORE_AUTH_TOKEN"
+        assert source(locate(url), SessionOptions()) == "env:LONGSHORE_AUTH_TOKEN"
 
 
 def authorizations(server: ProtectedServer) -> set[str | None]:

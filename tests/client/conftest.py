@@ -29,4 +29,4 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rungs of the ladder by which a child is ended are as high as before, only nearer to each other."""
     for name in ("EOF_SECONDS", "TERM_SECONDS"):
-        monkeypatch.setattr(f"longshore.client.child.{name}", 0.2)
+        monkeypatch.setattr(f"longshore.client.child_process.{name}", 0.2)

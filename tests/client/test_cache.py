@@ -10,7 +10,7 @@ import pytest
 
 from client.scripted import script, until
 from longshore.client import Client
-from longshore.client.listing import MOST, MOST_BYTES, MOST_SECONDS, Cache, lifetime
+from longshore.client.server_lists import MOST, MOST_BYTES, MOST_SECONDS, Cache, lifetime
 
 SERVER = """
 version = 0

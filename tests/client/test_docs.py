@@ -15,13 +15,13 @@ import longshore
 from longshore import Ask, Client, ClientError, Sample, Server, ServerError, SyncClient
 from longshore.client import auth
 from longshore.client.channel import CLIENT_LIMITS
-from longshore.client.child import EOF_SECONDS, TERM_SECONDS
+from longshore.client.child_process import EOF_SECONDS, TERM_SECONDS
 from longshore.client.handlers import AT_ONCE
 from longshore.client.http import MOST_REQUESTS
-from longshore.client.listing import ENTRIES, MOST, MOST_BYTES, MOST_PROBLEMS, PAGES
 from longshore.client.models import PromptInfo, ResourceInfo, TemplateInfo, ToolInfo
 from longshore.client.negotiate import PROBE_SECONDS
 from longshore.client.reconnecting_session import RESTART_SECONDS, RESTARTS, ROUNDS
+from longshore.client.server_lists import ENTRIES, MOST, MOST_BYTES, MOST_PROBLEMS, PAGES
 from longshore.client.session import CAP, MOST_NOTES
 from longshore.client.stdio import TAIL_BYTES, TAIL_LINES
 from longshore.client.sync import CLOSE_SECONDS

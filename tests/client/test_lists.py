@@ -87,7 +87,7 @@ async def test_entries_without_end_are_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pages", "fits"), [(2, True), (3, True), (4, False)])
 async def test_the_most_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int, fits: bool) -> None:
-    monkeypatch.setattr("longshore.client.listing.PAGES", 3)
+    monkeypatch.setattr("longshore.client.server_lists.PAGES", 3)
     code = paging(f"reply(m, {{key: [entry(asked)], **(dict(nextCursor=str(asked)) if asked < {pages} else {{}})}})")
     async with connect_to(tmp_path, code) as client:
         if fits:
@@ -103,7 +103,7 @@ async def test_the_most_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, p
 async def test_the_most_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, fits: bool, at_once: bool
 ) -> None:
-    monkeypatch.setattr("longshore.client.listing.ENTRIES", 6)
+    monkeypatch.setattr("longshore.client.server_lists.ENTRIES", 6)
     code = paging(
         f"reply(m, {{key: [entry(n) for n in range({entries})]}})"
         if at_once
@@ -304,7 +304,7 @@ reply(m, {key: [dict(entry(0), outputSchema={"type": "object"}), dict(entry(1), 
 
 
 async def test_a_list_is_bounded_in_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.client.listing.LIST_BYTES", 10_000)
+    monkeypatch.setattr("longshore.client.server_lists.LIST_BYTES", 10_000)
     code = """
         for m in asks():
             if m.get("method") == "tools/list":

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from longshore import Client, Server, SyncClient, Toolset, tool
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 
 class Till(Toolset):

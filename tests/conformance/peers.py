@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}

@@ -161,7 +161,7 @@ async def test_answers_that_are_none(mode: str, text: str) -> None:
 
 async def test_arguments_go_through_as_they_were_written() -> None:
     """Also what Python has no number for. What is no object is refused here."""
-    from longshore.transports.memory import Memory
+    from memory_link import Memory
 
     inner = Server("inner")
     from longshore.registry.tool import Tool

@@ -16,7 +16,7 @@ from longshore.client import Client
 from longshore.client.reconnecting_session import busy_delay
 from longshore.errors import ServerError, ToolError
 from longshore.limits import Limits
-from longshore.mounting.questions import capabilities_of, read_question
+from longshore.mounting.relayed_questions import capabilities_of, read_question
 from longshore.protocol.peer import Peer
 from longshore.protocol.questions import Elicit, Sample
 from longshore.protocol.revisions import REVISIONS

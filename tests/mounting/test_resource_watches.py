@@ -12,7 +12,7 @@ from longshore.client import Client
 from longshore.client.watches import Watch
 from longshore.limits import Limits
 from longshore.registry.catalog import Catalog
-from longshore.server.watched import WatchedResources
+from longshore.registry.watch_hooks import WatchedResources
 
 from .gateway import ERAS, gate_to, hostile, problems, through, until, until_async
 from .mounted_server import make_server

@@ -9,7 +9,7 @@ from typing import Any
 
 from longshore import Server
 from longshore.protocol.peer import Principal
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (LEGACY, MODERN)

@@ -38,24 +38,17 @@ FLAWED = {
     "\\07": "the escape \\0",
     "\\pL": "the escape \\p",
     "\\k": "the escape \\k",
-    "[\\B]": "the escape \\B",
-    "[\\1]": "the escape \\1",
+    "[\\B]": "the set [\\B]",
+    "[\\1]": "the set [\\1]",
     "a{": "a lone {",
     "a{,2}": "a lone {",
     "}": "a lone }",
     "]": "a lone ]",
     "[[:alpha:]]": "a lone ]",
-    ")": "unbalanced parenthesis",
-    "(": "missing ), unterminated subpattern",
-    "[a": "a [ is not closed",
-    "[z-a]": "bad character range z-a",
-    "*": "nothing to repeat",
-    "a**": "multiple repeat",
-    "a++": "+ repeats nothing",
-    "a|*": "nothing to repeat",
-    "a{3,2}": "min repeat greater than max repeat",
+    "[a": "the set [a",
+    "a++": "a lone +",
 }
-"""Flaws that are not found: groups that don't exist or have one name, a repeated assertion, a range from a class."""
+"""Flaws that are not found: parentheses without a partner, loops of nothing, groups that don't exist."""
 
 
 @pytest.mark.parametrize("pattern", FINE)
@@ -69,7 +62,7 @@ def test_a_pattern_that_javascript_refuses_has_a_flaw(pattern: str, flaw: str) -
 
 
 def test_a_very_long_pattern_is_not_read() -> None:
-    assert find_flaw("(" * MAX_CHARS) and not find_flaw("(" * (MAX_CHARS + 1))
+    assert find_flaw("{" * MAX_CHARS) and not find_flaw("{" * (MAX_CHARS + 1))
 
 
 @settings(max_examples=count(60), deadline=None)

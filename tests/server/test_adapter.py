@@ -15,8 +15,8 @@ from longshore.protocol.dialect import Dialect, ToolFailure
 from longshore.protocol.revisions import R2411, R2503, Revision
 from longshore.server.engine import Engine
 from longshore.server.policy import Policy
-from longshore.transports.memory import Memory
 from longshore.wire.messages import Fault
+from memory_link import Memory
 
 SECONDS = 60.0
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

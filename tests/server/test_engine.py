@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from longshore import Context, Limits, Server
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 SECONDS = 60.0
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from counts import count
 from longshore import Limits, Server
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 SECONDS = 60.0
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

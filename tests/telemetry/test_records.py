@@ -20,7 +20,7 @@ from longshore.telemetry.records import (
     ToolInvoked,
     level_of,
 )
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 PREFIX = "io.modelcontextprotocol/"
 ENVELOPE = {PREFIX + "protocolVersion": "2026-07-28", PREFIX + "clientCapabilities": {"elicitation": {}}}

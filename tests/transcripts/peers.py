@@ -11,7 +11,7 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 from .script import SENTINEL, Checker, Expect, Quiet, Script, Send, fill
 

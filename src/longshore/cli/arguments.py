@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any, final
@@ -14,9 +13,9 @@ from msgspec import Struct
 
 from longshore.files import read_bounded
 from longshore.nearest import nearest
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_array, is_object
 from longshore.schema.phrase import cut, describe, expected, quote
-from longshore.schema.walk import resolve
+from longshore.schema.walk import find_parts, listed_values, resolve
 
 FILE_BYTES = 48 << 20
 """Most bytes of a file for an argument: more would not fit a message."""
@@ -149,8 +148,7 @@ def build(schema: dict[str, Any], words: Sequence[Word], base: dict[str, Any]) -
             given.add(word.key)
         except ValueError as problem:
             problems.setdefault(path[0], []).append(f"{cut(word.key)}: {problem}")
-    required: Any = schema.get("required")
-    for key in required if is_array(required) else ():
+    for key in as_array(schema.get("required")):
         if isinstance(key, str) and key not in arguments and key not in problems:
             wanted = part(child(schema, schema, key), schema)
             text = " ".join(str(wanted.get("description", "")).split())
@@ -233,19 +231,8 @@ def part(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
 
 
 def parts(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
-    """The schema and all that it is made of: what its `$ref` names, and the parts of its unions, nearest first."""
-    found: list[dict[str, Any]] = []
-    left = deque([schema])
-    while left and len(found) < MOST_PARTS:
-        each = left.popleft()
-        if is_object(each):
-            found.append(each)
-            if isinstance(each.get("$ref"), str):
-                left.append(resolve(root, each["$ref"]))
-            for key in _JOINED:
-                inner: Any = each.get(key)
-                left.extend(inner[:MOST_PARTS] if is_array(inner) else ())
-    return found
+    """The schema and all that it is made of: what its `$ref` names, and the parts of its unions."""
+    return find_parts(schema, root, MOST_PARTS) if is_object(schema) else []
 
 
 def types(schema: Any, root: dict[str, Any]) -> frozenset[str]:
@@ -261,9 +248,8 @@ def types(schema: Any, root: dict[str, Any]) -> frozenset[str]:
         if isinstance(schema.get("$ref"), str):
             found &= read(resolve(root, schema["$ref"]))
         for key in _JOINED:
-            inner: Any = schema.get(key)
-            if is_array(inner) and inner:
-                first, *others = [read(each) for each in inner[:MOST_PARTS]]
+            if inner := as_array(schema.get(key))[:MOST_PARTS]:
+                first, *others = [read(each) for each in inner]
                 found &= first.intersection(*others) if key == "allOf" else first.union(*others)
         return found
 
@@ -271,7 +257,7 @@ def types(schema: Any, root: dict[str, Any]) -> frozenset[str]:
 
 
 def _own_types(schema: dict[str, Any]) -> frozenset[str]:
-    listed = choices(schema)
+    listed = listed_values(schema)
     if listed:
         return frozenset(name for name in _ANY - {"string"} if any(type(value) in _TYPES[name] for value in listed))
     named: Any = schema.get("type")
@@ -283,28 +269,20 @@ def _own_types(schema: dict[str, Any]) -> frozenset[str]:
     return frozenset({"object"} if "properties" in schema else {"array"} if "items" in schema else _ANY)
 
 
-def choices(schema: dict[str, Any]) -> list[Any]:
-    """The values that a schema lists by `enum` or `const`."""
-    if "const" in schema:
-        return [schema["const"]]
-    listed: Any = schema.get("enum")
-    return listed if is_array(listed) else []
-
-
 def keys_of(schema: Any, root: dict[str, Any]) -> list[str]:
     """The names of an object's properties."""
-    return list(dict.fromkeys(str(key) for each in parts(schema, root) for key in _member(each, "properties")))
+    return list(dict.fromkeys(str(key) for each in parts(schema, root) for key in as_object(each.get("properties"))))
 
 
 def child(schema: Any, root: dict[str, Any], key: str) -> Any:
     """The schema of an object's property; empty if any value is allowed, None if there can be no such property."""
-    found = _gather(schema, root, lambda each: _member(each, "properties").get(key))
+    found = _gather(schema, root, lambda each: as_object(each.get("properties")).get(key))
     if found is not None:
         return found
     all_parts = parts(schema, root)
     if any("patternProperties" in each for each in all_parts):
         # Without a match the validator says whether it is allowed.
-        return _gather(schema, root, lambda each: _matching(_member(each, "patternProperties"), key)) or {}
+        return _gather(schema, root, lambda each: _matching(as_object(each.get("patternProperties")), key)) or {}
     others: list[Any] = [each["additionalProperties"] for each in all_parts if "additionalProperties" in each]
     if any(each is not False for each in others):
         return _gather(schema, root, _additional)
@@ -326,8 +304,8 @@ def _gather(schema: Any, root: dict[str, Any], pick: Callable[[dict[str, Any]], 
         if isinstance(ref, str) and ref not in followed:
             found.append(read(resolve(root, ref), followed | {ref}))
         for key in _JOINED:
-            inner: Any = schema.get(key)
-            picked = [read(each, followed) for each in inner[:MOST_PARTS]] if is_array(inner) else []
+            inner = as_array(schema.get(key))[:MOST_PARTS]
+            picked = [read(each, followed) for each in inner]
             found += picked if key == "allOf" else [_join("anyOf", picked)]
         return _join("allOf", found)
 
@@ -335,7 +313,7 @@ def _gather(schema: Any, root: dict[str, Any], pick: Callable[[dict[str, Any]], 
 
 
 def _join(key: str, schemas: Sequence[Any]) -> Any:
-    known: list[Any] = [each if is_object(each) else {} for each in schemas if each is not None]
+    known = [as_object(each) for each in schemas if each is not None]
     return None if not known else known[0] if len(known) == 1 else {key: known}
 
 
@@ -348,18 +326,11 @@ def _matching(patterns: dict[str, Any], key: str) -> Any:
 
 
 def _matches(pattern: str, key: str) -> bool:
-    """Match by the validator, whose patterns take linear time: the schema comes from a server."""
-    from longshore.schema.validate import SchemaProblem, compile
+    """Match in linear time: the schema comes from a server. For a pattern that takes longer the server decides."""
+    from longshore.schema.validate import compile_linear
 
-    try:
-        return not compile({"pattern": pattern}).errors(key)
-    except SchemaProblem:
-        return True  # the server decides
-
-
-def _member(schema: dict[str, Any], key: str) -> dict[str, Any]:
-    found: Any = schema.get(key)
-    return found if is_object(found) else {}
+    matches = compile_linear(pattern)
+    return matches is None or matches(key)
 
 
 def say_expected(schema: Any) -> str:
@@ -376,7 +347,7 @@ def say_expected(schema: Any) -> str:
 def take_text(text: str, schema: Any, root: dict[str, Any]) -> Any:
     """Read a text as a value of this schema. Raises ValueError, which says what is expected."""
     all_parts = parts(schema, root)
-    listed = [value for each in all_parts for value in choices(each)]
+    listed = [value for each in all_parts for value in listed_values(each)]
     for value in listed:
         if value == text or (not isinstance(value, str) and text == msgspec.json.encode(value).decode()):
             return value

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import click
 
-from longshore.cli.options import Options
+from longshore.cli.options import SessionOptions
 from longshore.cli.target import Destination
 from longshore.client.auth.discovery import AuthServer
 from longshore.client.auth.flow import TokenAuthorizer
@@ -24,7 +24,7 @@ VARIABLE = "LONGSHORE_AUTH_TOKEN"
 """Holds the token of a Longshore server on this machine."""
 
 
-def source(place: Destination, options: Options) -> str | None:
+def source(place: Destination, options: SessionOptions) -> str | None:
     """Where the token comes from: --auth, else the variable.
 
     The variable's token is sent to loopback URLs of the command line only, never to another host or a file's URL.
@@ -34,7 +34,7 @@ def source(place: Destination, options: Options) -> str | None:
     return f"env:{VARIABLE}" if isinstance(place.target, str) and parse_url(place.target).is_loopback else None
 
 
-def hint(place: Destination, options: Options) -> str:
+def hint(place: Destination, options: SessionOptions) -> str:
     """Advice after credentials were refused, or missing."""
     if options.auth is not None:
         return ""

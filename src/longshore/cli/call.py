@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from longshore.cli.arguments import BadArguments, Files, build, read_base, read_words
 from longshore.cli.completion import complete_target
-from longshore.cli.options import CODES, FAILED, USAGE, Options, TargetCommand, utf8, with_options
+from longshore.cli.options import CODES, FAILED, USAGE, SessionOptions, TargetCommand, utf8, with_options
 from longshore.cli.screen import Progress, Screen, json_text
 from longshore.nearest import nearest
 from longshore.schema.phrase import cut
@@ -93,7 +93,7 @@ def call(
             show_result(screen, result, folder)
         return FAILED if result.is_error else 0
 
-    return run_session(target, Options(**given), screen, work)
+    return run_session(target, SessionOptions(**given), screen, work)
 
 
 def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: list[str]) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from longshore.app import Server
-from longshore.cli.options import USAGE, Options
+from longshore.cli.options import USAGE, SessionOptions
 from longshore.cli.session import run_session
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import TargetError, ToolError
@@ -59,7 +59,7 @@ class Described(Struct, frozen=True):
         return COMMON if self.surface.categories is None else (*COMMON, "brooklyn")
 
 
-def describe(target: str | None, command: tuple[str, ...], options: Options, screen: Screen) -> Described:
+def describe(target: str | None, command: tuple[str, ...], options: SessionOptions, screen: Screen) -> Described:
     """The tools of a target. Raises click.UsageError, LongshoreError, or Exit after an error was shown."""
     place = resolve(target, command, options.config)
     if isinstance(place, str):
@@ -107,7 +107,7 @@ async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> 
     return ToolList(name=name, tools=tuple(tools), instructions=server.instructions)
 
 
-def _load_tools(source: str, options: Options, screen: Screen) -> Described:
+def _load_tools(source: str, options: SessionOptions, screen: Screen) -> Described:
     given = {"--header": options.header, "--auth": options.auth, "--env": options.env, "--cwd": options.cwd}
     for option, value in given.items():
         if value:
@@ -130,7 +130,7 @@ def _not_offered(level: Level, message: str, fix: str, where: str) -> Finding:
     return Finding(tool="", level=level, rule=NOT_OFFERED, message=message, fix=fix, profiles=("mcp",), where=where)
 
 
-def _with_mounts(app: Server, options: Options, screen: Screen) -> tuple[ToolList, list[Finding]]:
+def _with_mounts(app: Server, options: SessionOptions, screen: Screen) -> tuple[ToolList, list[Finding]]:
     """Connect the mounted servers too; the findings say which of their tools can't be passed on."""
     from longshore.mounting.mount import Mounts
 
@@ -193,7 +193,9 @@ class Snapshot(Struct, frozen=True):
     renamed: Renamed = NOTHING
 
 
-def take_snapshot(target: str | None, options: Options, screen: Screen, command: tuple[str, ...] = ()) -> Snapshot:
+def take_snapshot(
+    target: str | None, options: SessionOptions, screen: Screen, command: tuple[str, ...] = ()
+) -> Snapshot:
     """Everything that a target offers. Raises as `describe`."""
     place = resolve(target, command, options.config)
     if isinstance(place, str):
@@ -204,11 +206,11 @@ def take_snapshot(target: str | None, options: Options, screen: Screen, command:
     return _load_snapshot(place, options, screen) if place.source else _ask_for_snapshot(place, options, screen)
 
 
-def _ask_for_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
+def _ask_for_snapshot(place: Destination, options: SessionOptions, screen: Screen) -> Snapshot:
     return Snapshot(place.name, run_session(place, options, screen, lambda client, _: read_surface(client), USAGE))
 
 
-def _load_snapshot(place: Destination, options: Options, screen: Screen) -> Snapshot:
+def _load_snapshot(place: Destination, options: SessionOptions, screen: Screen) -> Snapshot:
     """Ask a server in Python, in memory. Raises its first RegistrationError: such a server would not start."""
     from longshore.registry.migrations import Migrations
 

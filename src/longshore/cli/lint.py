@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longshore.cli.completion import complete_rule, complete_target, complete_waiver
-from longshore.cli.options import Options, TargetOrCommand, command_of, utf8, with_options
+from longshore.cli.options import SessionOptions, TargetOrCommand, command_of, utf8, with_options
 from longshore.cli.screen import Screen
 from longshore.schema.lint.clients import CLIENTS
 from longshore.schema.lint.rule import COMMON, LEVELS, PROFILES, Level, Profile
@@ -84,7 +84,7 @@ def lint(ctx: click.Context, /, target: str | None, form: str, explain: str | No
     profiles = read_profiles(given.pop("profile"), config)
     waived = read_waivers(map(utf8, given.pop("waive")), config)
     level, strict = given.pop("level") or config.lint.level, given.pop("strict") or config.lint.strict
-    found = describe(None if target is None else utf8(target), command, Options(**given), screen)
+    found = describe(None if target is None else utf8(target), command, SessionOptions(**given), screen)
     server, profiles = found.surface, profiles or found.profiles
     if client:
         from longshore.cli.client_view import show

@@ -9,10 +9,10 @@ import click
 
 from longshore.cli.arguments import keys_of
 from longshore.cli.completion import complete_target
-from longshore.cli.options import CODES, FAILED, Options, TargetCommand, with_options
+from longshore.cli.options import CODES, FAILED, SessionOptions, TargetCommand, with_options
 from longshore.cli.screen import Screen, aligned, one_line
 from longshore.errors import BadAnswer, ServerError
-from longshore.schema.kinds import is_array
+from longshore.schema.kinds import as_array
 
 if TYPE_CHECKING:
     from longshore.cli.target import Destination
@@ -61,7 +61,7 @@ def list_(target: str, tools: bool, resources: bool, prompts: bool, as_json: boo
             screen.fail(f"{place.name}: {line}")
         return FAILED if refused else 0
 
-    return run_session(target, Options(**given), screen, work)
+    return run_session(target, SessionOptions(**given), screen, work)
 
 
 async def _fetch(client: Client, kinds: Sequence[str]) -> tuple[Lists, list[str]]:
@@ -100,8 +100,7 @@ def _row(key: str, entry: Any) -> list[str]:
 
     summary = first_sentence(entry.description or entry.title or "")
     if key == "tools":
-        required: Any = entry.input_schema.get("required")
-        needed: list[Any] = required if is_array(required) else []
+        needed = as_array(entry.input_schema.get("required"))
         names = [name if name in needed else f"{name}?" for name in keys_of(entry.input_schema, entry.input_schema)]
         return [entry.name, " ".join(names), summary]
     if key == "prompts":

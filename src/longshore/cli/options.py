@@ -23,7 +23,7 @@ SIGNALLED = 128
 """Exit codes above this say which signal ended us."""
 
 
-class Options(Struct, frozen=True):
+class SessionOptions(Struct, frozen=True):
     """The options of a session with a server."""
 
     config: str | None = None
@@ -103,7 +103,7 @@ def utf8(text: str) -> str:
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `Options` to a command."""
+    """Add the options of `SessionOptions` to a command."""
     levels, eras = click.Choice(LOG_LEVELS), click.Choice(["auto", "modern", "legacy", *REVISIONS])
     for option in reversed(
         (

@@ -7,11 +7,12 @@ import os
 import sys
 from typing import Any, final
 
-from longshore.cli.arguments import choices, say_expected, take_text
+from longshore.cli.arguments import say_expected, take_text
 from longshore.cli.screen import Screen, one_line
 from longshore.client.handlers import ElicitQuestion
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_array, is_object
 from longshore.schema.phrase import quote
+from longshore.schema.walk import listed_values
 
 _LINE_BYTES = 64 << 10
 """Most bytes of a typed line: a terminal passes 4 KiB."""
@@ -46,15 +47,14 @@ class Prompts:
         return await self._yes_or_no("Have you been there, and do you agree?")
 
     async def _fill_in(self, question: ElicitQuestion) -> Any:
-        properties: Any = (question.schema or {}).get("properties")
-        required: Any = (question.schema or {}).get("required")
+        schema = question.schema or {}
+        properties, required = as_object(schema.get("properties")), as_array(schema.get("required"))
         self._screen.fail(f"{self._server} asks: {question.message}\n  (Ctrl-D: no answer)")
-        if not is_object(properties) or not properties:
+        if not properties:
             return await self._yes_or_no("Agree?")
         answers: dict[str, Any] = {}
         for name, field in properties.items():
-            needed = is_array(required) and name in required
-            value = await self._field(name, field if is_object(field) else {}, needed=needed)
+            value = await self._field(name, as_object(field), needed=name in required)
             if value is not None:
                 answers[name] = value
         return answers
@@ -66,8 +66,7 @@ class Prompts:
         if field.get("type") == "boolean":
             return await self._yes_or_no(label, field.get("default"), needed=needed)
         many = field.get("type") == "array"
-        items: Any = field.get("items")
-        listed = _choices((items if is_object(items) else {}) if many else field)
+        listed = _choices(as_object(field.get("items")) if many else field)
         for n, (_, shown) in enumerate(listed, 1):
             self._screen.fail(f"  {n}) {one_line(shown)}")
         what = "numbers, with commas" if many and listed else "a number" if listed else say_expected(field)
@@ -114,10 +113,8 @@ def _choices(field: dict[str, Any]) -> list[tuple[Any, str]]:
         listed: Any = field.get(key)
         if is_array(listed) and all(is_object(each) and "const" in each for each in listed):
             return [(each["const"], str(each.get("title", each["const"]))) for each in listed]
-    values = choices(field)
-    names: Any = field.get("enumNames")
-    shown = [str(name) for name in names] if is_array(names) and len(names) == len(values) else map(str, values)
-    return list(zip(values, shown, strict=True))
+    values, names = listed_values(field), as_array(field.get("enumNames"))
+    return list(zip(values, map(str, names if len(names) == len(values) else values), strict=True))
 
 
 def _read(text: str, field: dict[str, Any], listed: list[tuple[Any, str]], many: bool) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longshore.cli.completion import complete_target
-from longshore.cli.options import CODES, Options, TargetCommand, utf8, with_options
+from longshore.cli.options import CODES, SessionOptions, TargetCommand, utf8, with_options
 
 if TYPE_CHECKING:
     from longshore.cli.target import Destination
@@ -41,4 +41,4 @@ def read(target: str, uri: str, as_json: bool, save: str | None, **given: Any) -
             show_contents(screen, contents, folder)
         return 0
 
-    return run_session(target, Options(**given), screen, work)
+    return run_session(target, SessionOptions(**given), screen, work)

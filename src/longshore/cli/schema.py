@@ -10,7 +10,7 @@ import click
 from msgspec.structs import asdict
 
 from longshore.cli.completion import complete_target
-from longshore.cli.options import Options, TargetOrCommand, command_of, with_options
+from longshore.cli.options import SessionOptions, TargetOrCommand, command_of, with_options
 from longshore.cli.screen import Line, Screen, one_line
 from longshore.schema.diff import SurfaceChange, verdict, worst_first
 
@@ -57,7 +57,7 @@ def diff(ctx: click.Context, /, old: str, new: str | None, form: str, **given: A
         )
     if old == new == STDIN:
         raise click.UsageError("one of OLD and NEW may be stdin, not both")
-    screen, options = Screen(), Options(**given)
+    screen, options = Screen(), SessionOptions(**given)
     before, now = take_snapshot(old, options, screen), take_snapshot(new, options, screen, command)
     return int(any(change.breaks for change in _compare(before, now, form, screen)))
 
@@ -85,11 +85,11 @@ def snapshot(
     """
     from longshore.cli.describe import take_snapshot
 
-    screen, options, command = Screen(), Options(**given), command_of(ctx)
+    screen, options, command = Screen(), SessionOptions(**given), command_of(ctx)
     if command and target is not None:
         raise click.UsageError(f"either TARGET or a command after --, not both: {target}")
     if check:
-        kept = take_snapshot(_named(output or KEPT), Options(), screen)
+        kept = take_snapshot(_named(output or KEPT), SessionOptions(), screen)
         now = take_snapshot(target, options, screen, command)
         changes = _compare(kept, now, form, screen)
         if changes:

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 import msgspec
 
-from longshore.cli.options import FAILED, INTERRUPTED, SIGNALLED, USAGE, Options
+from longshore.cli.options import FAILED, INTERRUPTED, SIGNALLED, USAGE, SessionOptions
 from longshore.cli.screen import Screen, json_text, one_line
 from longshore.cli.target import Destination, locate
 from longshore.client.client import Client
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 def run_session(
     target: str | Destination,
-    options: Options,
+    options: SessionOptions,
     screen: Screen,
     work: Callable[[Client, Destination], Awaitable[T]],
     failure: int | None = None,
@@ -93,7 +93,7 @@ def run_session(
 # -- what `Client` is given
 
 
-def _client_options(place: Destination, options: Options, screen: Screen) -> dict[str, Any]:
+def _client_options(place: Destination, options: SessionOptions, screen: Screen) -> dict[str, Any]:
     if not isfinite(options.timeout) or options.timeout < 0:
         raise click.UsageError("--timeout: expected a number of seconds, or 0 for no limit")
     made: dict[str, Any] = {"era": options.era, "timeout": options.timeout or None}
@@ -131,11 +131,11 @@ def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
 # -- the server's log
 
 
-def _log_level(options: Options, screen: Screen) -> str | None:
+def _log_level(options: SessionOptions, screen: Screen) -> str | None:
     return options.log_level or ("info" if screen.err_is_terminal else None)
 
 
-async def _set_log_level(client: Client, options: Options, screen: Screen) -> None:
+async def _set_log_level(client: Client, options: SessionOptions, screen: Screen) -> None:
     level = _log_level(options, screen)
     if level is not None and (REVISIONS[client.server.revision].modern or client.server.can("logging")):
         try:
@@ -185,7 +185,7 @@ def _read_problem(line: str) -> Problem | None:
         return None
 
 
-def _explain(problem: ClientError, place: Destination, options: Options) -> str:
+def _explain(problem: ClientError, place: Destination, options: SessionOptions) -> str:
     """The message of an error, with the options of the command line."""
     if isinstance(problem, Unanswerable):
         return f"{place.name}: the server asks a question ({problem.what}), which can be answered on a terminal only"

@@ -23,7 +23,7 @@ from longshore.client.configs import ConfiguredServer, NoSuchServer, look_up, ur
 from longshore.client.targets import FILE, serve_command
 from longshore.errors import ConfigError, RegistrationError, TargetError
 from longshore.files import read_bounded
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array
 
 if TYPE_CHECKING:
     from longshore.app import Server
@@ -62,9 +62,7 @@ class Destination(Struct, frozen=True):
     @property
     def headers(self) -> dict[str, str]:
         """The headers of its configuration entry."""
-        entry: Any = self.target
-        found: Any = entry.get("headers") if is_object(entry) else None
-        return dict(found) if is_object(found) else {}
+        return as_object(as_object(self.target).get("headers"))
 
     @property
     def is_bare_program(self) -> bool:

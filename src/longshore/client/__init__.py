@@ -20,23 +20,17 @@ if TYPE_CHECKING:
     from longshore.client.models import ToolInfo as ToolInfo
     from longshore.client.sync import SyncClient as SyncClient
 
-# The module of each name. It is loaded at the first use: `longshore.client.configs` needs no connection.
-_MODULES = {
-    "Client": "client",
-    "SyncClient": "sync",
-    "Channel": "channel",
-    "Change": "models",
-    "Completion": "models",
-    "ElicitQuestion": "handlers",
-    "LogMessage": "models",
-    "PromptInfo": "models",
-    "PromptResult": "models",
-    "ResourceInfo": "models",
-    "Result": "models",
-    "ServerInfo": "models",
-    "TemplateInfo": "models",
-    "ToolInfo": "models",
+# The names of each module, which is loaded at the first use: `longshore.client.configs` needs no connection.
+_NAMES = {
+    "client": "Client",
+    "sync": "SyncClient",
+    "channel": "Channel",
+    "handlers": "ElicitQuestion",
+    "models": (
+        "Change Completion LogMessage PromptInfo PromptResult ResourceInfo Result ServerInfo TemplateInfo ToolInfo"
+    ),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

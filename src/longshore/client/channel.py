@@ -7,8 +7,8 @@ alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -19,6 +19,16 @@ from longshore.wire.messages import Id
 
 CLIENT_LIMITS = Limits(frame_bytes=64 << 20, batch=10_000)
 """A client takes larger frames and batches than a server: it chose its peer, and results outgrow arguments."""
+
+
+class TransportOptions(Struct, frozen=True):
+    """The arguments of `Client` that belong to the transport."""
+
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    headers: Mapping[str, str] | None = None
+    auth: Any = None
+    limits: Limits = CLIENT_LIMITS
 
 
 class FrameInfo(Struct, frozen=True):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar, final, overload
+from typing import Any, Self, TypedDict, TypeVar, Unpack, final, overload
 
 from msgspec import Struct
 
 from longshore import __version__
-from longshore.client.channel import CLIENT_LIMITS
+from longshore.client.channel import CLIENT_LIMITS, TransportOptions
 from longshore.client.handlers import RequestHandlers, Roots, check_callbacks, check_roots
-from longshore.client.listing import Cache, Listing
 from longshore.client.models import (
     Change,
     Completion,
@@ -33,8 +31,9 @@ from longshore.client.models import (
 )
 from longshore.client.negotiate import ClientHello
 from longshore.client.reconnecting_session import DEFAULT, ConnectionOptions, ReconnectingSession
+from longshore.client.server_lists import Cache, ServerLists
 from longshore.client.session import Headers, Progress
-from longshore.client.targets import TransportOptions, find
+from longshore.client.targets import find
 from longshore.client.watches import Watch
 from longshore.errors import ClientError, ServerError, ToolFailed
 from longshore.limits import Limits
@@ -44,6 +43,16 @@ from longshore.protocol.revisions import LOG_LEVELS, R2506, R2607
 
 T = TypeVar("T")
 Send = Callable[..., Awaitable[T]]
+Arguments = Mapping[str, Any] | None
+
+
+class CallOptions(TypedDict, total=False):
+    """Options of `call_tool`."""
+
+    timeout: Any
+    on_progress: Progress | None
+    check: bool
+    meta: Mapping[str, Any] | None
 
 
 class Relay(Struct, frozen=True):
@@ -134,7 +143,7 @@ class Client:
             self.handlers,
             self._cache,
         )
-        self.listing = Listing(self._connection.ask, self._connection.bad_answer, self._cache)
+        self.listing = ServerLists(self._connection.ask, self._connection.bad_answer, self._cache)
         self.name = self._connection.name
 
     # -- the connection
@@ -143,9 +152,7 @@ class Client:
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def open(self) -> None:
@@ -253,32 +260,16 @@ class Client:
 
     @overload
     async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        returns: type[T],
-        timeout: Any = ...,
-        on_progress: Progress | None = ...,
-        check: bool = ...,
-        meta: Mapping[str, Any] | None = ...,
+        self, name: str, arguments: Arguments = None, *, returns: type[T], **options: Unpack[CallOptions]
     ) -> T: ...
     @overload
     async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        returns: None = None,
-        timeout: Any = ...,
-        on_progress: Progress | None = ...,
-        check: bool = ...,
-        meta: Mapping[str, Any] | None = ...,
+        self, name: str, arguments: Arguments = None, *, returns: None = None, **options: Unpack[CallOptions]
     ) -> Result: ...
     async def call_tool(
         self,
         name: str,
-        arguments: Mapping[str, Any] | None = None,
+        arguments: Arguments = None,
         *,
         returns: Any = None,
         timeout: Any = DEFAULT,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from longshore.client.targets import url_of as url_of
 from longshore.errors import ConfigError
 from longshore.files import read_bounded, read_regular
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array, is_object
 
 DEPTH = 32
 """Levels of an entry. Real ones have three."""
@@ -268,8 +268,8 @@ def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str)
     """The entry with Codex's keys for headers as `headers`."""
     if "url" not in entry:
         return entry
-    headers: dict[str, Any] = {**_object(entry, "headers"), **_object(entry, "http_headers")}
-    wanted = {name: str(variable) for name, variable in _object(entry, "env_http_headers").items()}
+    headers: dict[str, Any] = {**as_object(entry.get("headers")), **as_object(entry.get("http_headers"))}
+    wanted = {name: str(variable) for name, variable in as_object(entry.get("env_http_headers")).items()}
     token = entry.get("bearer_token_env_var")
     for name, variable in {**wanted, **({"Authorization": token} if isinstance(token, str) else {})}.items():
         value = environ.get(variable)
@@ -277,11 +277,6 @@ def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str)
             raise ConfigError(f"{where}: the variable {variable} is not set; it holds the header {name}")
         headers[name] = f"Bearer {value}" if variable == token and name == "Authorization" else value
     return {**entry, "headers": headers} if headers else entry
-
-
-def _object(entry: dict[str, Any], key: str) -> dict[str, Any]:
-    found: Any = entry.get(key)
-    return found if is_object(found) else {}
 
 
 # -- variables: `${NAME}`, `${NAME:-default}`, `${env:NAME}` …

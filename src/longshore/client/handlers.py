@@ -19,7 +19,7 @@ from longshore.client.tasks import end, name_of
 from longshore.errors import Unanswerable
 from longshore.protocol.content import Text
 from longshore.protocol.questions import ElicitAnswer, Root, SampleAnswer
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import as_object, is_object
 from longshore.wire.codec import BROKEN, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from longshore.wire.messages import Id, Message
 
@@ -120,8 +120,7 @@ class RequestHandlers:
         for key, question in questions.items():
             if not is_object(question):
                 raise Unanswerable(INVALID_PARAMS, f"the question {key[:100]!r} is no object")
-            params = question.get("params")
-            answers[key] = await self.answer(str(question.get("method")), params if is_object(params) else {})
+            answers[key] = await self.answer(str(question.get("method")), as_object(question.get("params")))
         return answers
 
     # -- requests of the handshake era
@@ -245,8 +244,7 @@ def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
         return {"action": "decline"}
     if question.mode == "url":
         return {"action": "accept"}
-    properties: Any = (question.schema or {}).get("properties")
-    fields: dict[str, Any] = properties if is_object(properties) else {}
+    fields = as_object((question.schema or {}).get("properties"))
     content: Any = _ticked(fields) if given is True else msgspec.to_builtins(given)
     if not is_object(content):
         if len(fields) != 1:

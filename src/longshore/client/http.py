@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final, TypeGuard, final
+from typing import Final, TypeGuard, final
 
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
+from longshore.client.channel import Channel, ChannelEvents, FrameInfo, TransportOptions
 from longshore.client.mcp_endpoint import (
     EVENT_STREAM,
     JSON,
@@ -30,14 +30,10 @@ from longshore.client.sse import EventTooLarge, SseParser, drain
 from longshore.client.tasks import Tasks, end
 from longshore.errors import BadAnswer, ClientError, ConnectionLost, HttpRefused
 from longshore.http_client.response import ExchangeBroken, HttpResponse, Unreachable
-from longshore.http_client.urls import HeaderPairs, parse_url
-from longshore.limits import Limits
+from longshore.http_client.urls import parse_url
 from longshore.protocol.http_headers import write_value
 from longshore.protocol.revisions import MODERN, R2506, Revision
 from longshore.wire.messages import Id
-
-if TYPE_CHECKING:
-    from longshore.client.auth.authorizer import Authorizer
 
 DELIVERY_SECONDS: Final = 30.0
 """For a notification or a response of ours to be accepted."""
@@ -64,19 +60,11 @@ class HttpChannel(Channel):
 
     shared = True
 
-    def __init__(
-        self,
-        url: str,
-        events: ChannelEvents,
-        *,
-        headers: HeaderPairs = (),
-        authorizer: Authorizer | None = None,
-        limits: Limits = CLIENT_LIMITS,
-    ) -> None:
+    def __init__(self, url: str, events: ChannelEvents, options: TransportOptions) -> None:
         super().__init__(events)
-        self._endpoint = McpEndpoint(url, headers, authorizer, events.on_login)
+        self._endpoint = McpEndpoint(url, options, events.on_login)
         self.label = self._endpoint.label
-        self._limit = limits.frame_bytes
+        self._limit = options.limits.frame_bytes
         self._revision: Revision | None = None
         self._session: str | None = None
         self._requests: dict[Id, asyncio.Task[None]] = {}

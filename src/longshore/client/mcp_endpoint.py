@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 import msgspec
 from msgspec import Struct
 
+from longshore.client.channel import TransportOptions
 from longshore.errors import AuthorizationError, BadAnswer, ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.http_client.pool import HttpClient
 from longshore.http_client.response import ExchangeBroken, HttpResponse, ResponseTooLarge, Unreachable
@@ -53,15 +54,18 @@ class McpEndpoint:
     person starts to log in for a request of ours, and with False when no one is logging in any more.
     """
 
-    def __init__(
-        self, url: str, headers: HeaderPairs, authorizer: Authorizer | None, on_login: Callable[[bool], None]
-    ) -> None:
+    def __init__(self, url: str, options: TransportOptions, on_login: Callable[[bool], None]) -> None:
+        headers, authorizer = tuple((options.headers or {}).items()), options.auth
+        if isinstance(authorizer, str):
+            from longshore.client.auth.authorizer import Bearer
+
+            authorizer = Bearer(authorizer)
         self.url = self.current_url = url
         self.origin = parse_url(url).origin
         self.label = without_secrets(url)
         self.answered = False
         self._headers = _check_headers(headers, self.label)
-        self._authorizer = authorizer
+        self._authorizer: Authorizer | None = authorizer
         self._has_credentials = authorizer is not None or any(name.lower() == "authorization" for name, _ in headers)
         self._on_login = on_login
         self._logins = 0

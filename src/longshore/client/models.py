@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, Struct, field
 
 from longshore.errors import BadAnswer
 from longshore.protocol.content import Audio, Block, Contents, EmbeddedResource, Image, Message, ResourceLink, Text
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array, is_object
 from longshore.wire.codec import BROKEN
 
 
@@ -177,12 +177,11 @@ def read_result(record: dict[str, Any]) -> Result:
     content: Any = record.get("content", [])
     if not is_array(content):
         raise BadAnswer("the result's content is no list")
-    meta: Any = record.get("_meta")
     return Result(
         content=[read_block(block) for block in content],
         structured=record.get("structuredContent", UNSET),
         is_error=record.get("isError") is True,
-        meta=meta if is_object(meta) else {},
+        meta=as_object(record.get("_meta")),
         record=record,
     )
 

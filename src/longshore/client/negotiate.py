@@ -20,7 +20,7 @@ from longshore.client.session import ClientSession, Sent
 from longshore.errors import BadAnswer, CallTimeout, ConnectError, ConnectionLost, HttpRefused, ServerError
 from longshore.protocol.peer import PREFIX, SERVER_INFO, UNSUPPORTED_VERSION
 from longshore.protocol.revisions import LEGACY, MODERN, REVISIONS
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import as_object
 from longshore.wire.codec import BROKEN
 
 T = TypeVar("T")
@@ -184,7 +184,7 @@ async def _judge(session: ClientSession, hello: ClientHello, probe: Sent, handsh
 
 def _offered(problem: ServerError) -> str:
     """The newest revision of ours among those that a refusal names."""
-    offered: Any = problem.data.get("supported") if is_object(problem.data) else None
+    offered = as_object(problem.data).get("supported")
     mutual = [name for name in MODERN if isinstance(offered, list) and name in offered]
     if problem.code == UNSUPPORTED_VERSION and not mutual:
         raise ConnectError(f"it speaks {offered!r}, we speak {', '.join(MODERN)}")
@@ -223,8 +223,7 @@ def _discovered(raw: Raw) -> _Discovered:
 def _agreed(session: ClientSession, hello: ClientHello, found: _Discovered) -> ServerInfo:
     name = [version for version in MODERN if version in found.supported_versions][-1]
     session.envelope = _make_envelope(name, hello)
-    info: Any = found.meta.get(SERVER_INFO)
-    return _agree(session, name, info if is_object(info) else {}, found)
+    return _agree(session, name, as_object(found.meta.get(SERVER_INFO)), found)
 
 
 def _make_envelope(revision: str, hello: ClientHello) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from longshore.backoff import Backoff
 from longshore.client.channel import ChannelFactory
 from longshore.client.clock import PausableClock
 from longshore.client.handlers import RequestHandlers
-from longshore.client.listing import Cache
 from longshore.client.models import Change, LogMessage, ServerInfo, read_object
 from longshore.client.negotiate import (
     ClientHello,
@@ -31,6 +30,7 @@ from longshore.client.negotiate import (
     remember,
     within,
 )
+from longshore.client.server_lists import Cache
 from longshore.client.session import ClientSession, Headers, Progress
 from longshore.client.targets import Target
 from longshore.client.tasks import end
@@ -47,7 +47,7 @@ from longshore.errors import (
 from longshore.limits import Limits
 from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
 from longshore.protocol.revisions import LOG_LEVELS
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_object
 from longshore.wire.codec import BROKEN
 from longshore.wire.messages import Id, Message
 
@@ -492,9 +492,9 @@ class ReconnectingSession:
 
         Consent is not completion: the server reports completion by a notification, or the timeout passes.
         """
-        pages: Any = problem.data.get("elicitations") if is_object(problem.data) else None
+        pages = as_array(as_object(problem.data).get("elicitations"))
         required = problem.code == URL_ELICITATION_REQUIRED
-        if not required or not is_array(pages) or not pages or "elicitation/create" not in self._handlers.handled:
+        if not required or not pages or "elicitation/create" not in self._handlers.handled:
             return False
         ids: set[str] = set()
         for page in pages:

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from math import inf
-from typing import Any, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -36,6 +36,9 @@ from longshore.wire.messages import (
     Request,
     UnreadableResponse,
 )
+
+if TYPE_CHECKING:
+    from longshore.client.reconnecting_session import ReconnectingSession
 
 E = TypeVar("E", bound=ClientError)
 Progress = Callable[[float, float | None, str | None], Any]
@@ -69,20 +72,20 @@ class Sent:
         self.deadline = inf
 
 
-class SessionEvents(Protocol):
-    """Receives what the server sends unasked. A `ReconnectingSession` is one."""
-
-    def on_notification(self, session: ClientSession, method: str, params: Raw) -> None: ...
-    def on_request(self, session: ClientSession, message: Message) -> None: ...
-    def on_session_lost(self, session: ClientSession) -> None: ...
-
-
 @final
 class ClientSession:
-    """A connection over a channel. `name` precedes the channel's label in error messages."""
+    """A connection over a channel. `name` precedes the channel's label in error messages.
+
+    `events` receives what the server sends unasked.
+    """
 
     def __init__(
-        self, make_channel: ChannelFactory, clock: PausableClock, limits: Limits, events: SessionEvents, name: str = ""
+        self,
+        make_channel: ChannelFactory,
+        clock: PausableClock,
+        limits: Limits,
+        events: ReconnectingSession,
+        name: str = "",
     ) -> None:
         self.clock = clock
         self.limits = limits

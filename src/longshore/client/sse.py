@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 from urllib.parse import urljoin
 
 from msgspec import Struct
 
 from longshore.backoff import Backoff
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
+from longshore.client.channel import Channel, ChannelEvents, FrameInfo, TransportOptions
 from longshore.client.mcp_endpoint import (
     EVENT_STREAM,
     MOST_REQUESTS,
@@ -26,12 +26,8 @@ from longshore.client.mcp_endpoint import (
 from longshore.client.tasks import Tasks
 from longshore.errors import ClientError, ConnectError, ConnectionLost, HttpRefused
 from longshore.http_client.response import ExchangeBroken, HttpResponse
-from longshore.http_client.urls import HeaderPairs, parse_url
-from longshore.limits import Limits
+from longshore.http_client.urls import parse_url
 from longshore.wire.messages import Id
-
-if TYPE_CHECKING:
-    from longshore.client.auth.authorizer import Authorizer
 
 ACCEPT_SECONDS: Final = 60.0
 """For a message to be accepted. Some servers accept it only after they have processed it."""
@@ -167,19 +163,11 @@ class SseChannel(Channel):
 
     handshake_only = True
 
-    def __init__(
-        self,
-        url: str,
-        events: ChannelEvents,
-        *,
-        headers: HeaderPairs = (),
-        authorizer: Authorizer | None = None,
-        limits: Limits = CLIENT_LIMITS,
-    ) -> None:
+    def __init__(self, url: str, events: ChannelEvents, options: TransportOptions) -> None:
         super().__init__(events)
-        self._endpoint = McpEndpoint(url, headers, authorizer, events.on_login)
+        self._endpoint = McpEndpoint(url, options, events.on_login)
         self.label = self._endpoint.label
-        self._parser = SseParser(limits.frame_bytes)
+        self._parser = SseParser(options.limits.frame_bytes)
         self._post_url = ""
         self._sending, self._others = Tasks(), Tasks()
         self._free = asyncio.Semaphore(MOST_REQUESTS)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import final
 
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, FrameInfo
-from longshore.client.child import Child, spawn
+from longshore.client.channel import Channel, ChannelEvents, FrameInfo, TransportOptions
+from longshore.client.child_process import ChildProcess, spawn
 from longshore.errors import ConnectionLost
-from longshore.limits import Limits
 from longshore.wire.framing import Framer, TooLong
 
 TAIL_BYTES = 24 << 10
@@ -31,23 +30,15 @@ _IGNORED_BYTES = 1 << 20
 class StdioChannel(Channel):
     """Starts a server and exchanges messages with it, one a line."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        events: ChannelEvents,
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        limits: Limits = CLIENT_LIMITS,
-    ) -> None:
+    def __init__(self, command: Sequence[str], events: ChannelEvents, options: TransportOptions) -> None:
         super().__init__(events)
         self.label = shlex.join(command)
-        self._command, self._env, self._cwd = list(command), env, cwd
-        self._framer = Framer(limits.frame_bytes)
-        self._limit = limits.frame_bytes
+        self._command, self._env, self._cwd = list(command), options.env, options.cwd
+        self._limit = options.limits.frame_bytes
+        self._framer = Framer(self._limit)
         self._stderr = bytearray()
         self._ignored = 0
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._input: asyncio.WriteTransport | None = None
         self._pipes: list[asyncio.BaseTransport] = []
         """Standard output, standard error, input: as far as they are connected."""
@@ -131,7 +122,7 @@ class StdioChannel(Channel):
     def ended(self) -> bool:
         return self._child is not None and self._child.ended.done()
 
-    async def _watch(self, child: Child) -> None:
+    async def _watch(self, child: ChildProcess) -> None:
         """Report the end: of the process and its output, or of its input."""
         output_ended, _, input_ended = self._ends
         await asyncio.wait((child.ended, output_ended, input_ended), return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +154,7 @@ class StdioChannel(Channel):
             self._child.kill()
             self._close_pipes()
 
-    async def _close(self, child: Child) -> None:
+    async def _close(self, child: ChildProcess) -> None:
         try:
             if self._watching is not None:
                 self._watching.cancel()

@@ -11,10 +11,9 @@ from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from inspect import iscoroutinefunction
-from types import TracebackType
-from typing import Any, Self, TypeVar, final, overload
+from typing import Any, Self, TypeVar, Unpack, final, overload
 
-from longshore.client.client import Client
+from longshore.client.client import Arguments, CallOptions, Client
 from longshore.client.handlers import check_callbacks
 from longshore.client.models import (
     Change,
@@ -60,9 +59,7 @@ class SyncClient:
         self.open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open(self) -> None:
@@ -170,15 +167,13 @@ class SyncClient:
 
     @overload
     def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: type[T], **options: Any
+        self, name: str, arguments: Arguments = None, *, returns: type[T], **options: Unpack[CallOptions]
     ) -> T: ...
     @overload
     def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: None = None, **options: Any
+        self, name: str, arguments: Arguments = None, *, returns: None = None, **options: Unpack[CallOptions]
     ) -> Result: ...
-    def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, returns: Any = None, **options: Any
-    ) -> Any:
+    def call_tool(self, name: str, arguments: Arguments = None, *, returns: Any = None, **options: Any) -> Any:
         return self._do(self._client.call_tool(name, arguments, returns=returns, **options))
 
     def read_resource(self, uri: str, **options: Any) -> list[Contents]:

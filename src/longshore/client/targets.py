@@ -13,9 +13,8 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory
+from longshore.client.channel import Channel, ChannelEvents, ChannelFactory, TransportOptions
 from longshore.errors import ConnectError
-from longshore.limits import Limits
 from longshore.schema.kinds import is_array, is_object
 
 FILE = re.compile(r"(?P<path>.+\.py)(?P<name>:\w+)?")
@@ -32,16 +31,6 @@ class Target(Struct, frozen=True):
     """The address under which its revision is remembered; empty: it is not."""
     engine: Any = None
     """The engine of a server in this process. `SyncClient` reads it to see whether waiting for it would block."""
-
-
-class TransportOptions(Struct, frozen=True):
-    """The arguments of `Client` that belong to the transport."""
-
-    env: Mapping[str, str] | None = None
-    cwd: str | None = None
-    headers: Mapping[str, str] | None = None
-    auth: Any = None
-    limits: Limits = CLIENT_LIMITS
 
 
 def find(target: Any, options: TransportOptions) -> Target:
@@ -175,7 +164,7 @@ def _child(words: list[str], options: TransportOptions, name: str = "") -> Targe
     def make(events: ChannelEvents) -> Channel:
         from longshore.client.stdio import StdioChannel
 
-        return StdioChannel(words, events, env=options.env, cwd=options.cwd, limits=options.limits)
+        return StdioChannel(words, events, options)
 
     shown = shlex.join(words)
     return Target(name or shown, (make,), key=f"{options.cwd or ''}\0{shown}")
@@ -188,13 +177,7 @@ def _url(url: str, options: TransportOptions, name: str = "", *, sse: bool = Fal
         from longshore.client.http import HttpChannel
         from longshore.client.sse import SseChannel
 
-        auth, headers = options.auth, tuple((options.headers or {}).items())
-        if isinstance(auth, str):
-            from longshore.client.auth.authorizer import Bearer
-
-            auth = Bearer(auth)
-        kind = SseChannel if sse else HttpChannel
-        return kind(url, events, headers=headers, authorizer=auth, limits=options.limits)
+        return (SseChannel if sse else HttpChannel)(url, events, options)
 
     make_sse = partial(make, sse=True)
     return Target(name or without_secrets(url), (make_sse,) if sse else (make, make_sse), key=url)

@@ -10,16 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from math import inf
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from longshore.backoff import Backoff
-from longshore.client.listing import covers
 from longshore.client.models import Change
+from longshore.client.server_lists import covers
 from longshore.client.session import ClientSession, Sent
 from longshore.client.tasks import Tasks, end
 from longshore.errors import ClientError, ConnectError, ConnectionLost, ServerError
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, is_object
 from longshore.wire.messages import Id
 
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ class Watch:
         self._renewing = self._watches.tasks.start(self._renew())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._watches.active.discard(self)
         if self._renewing is not None:
             await end((self._renewing,))
@@ -193,8 +190,7 @@ class Watch:
         if not is_object(honoured):
             session.note("its acknowledgement of a subscription does not say what it will tell of")
             return
-        uris = honoured.get("resourceSubscriptions")
-        reported = uris if is_array(uris) else []
+        reported = as_array(honoured.get("resourceSubscriptions"))
         missing = [kind for kind in self.kinds if not honoured.get(_FILTERS[kind])]
         missing += [uri for uri in self.uris if uri not in reported]
         if len(missing) == len(self.kinds) + len(self.uris):

@@ -91,7 +91,7 @@ class Key(Struct, frozen=True):
 
     @property
     def type(self) -> Any:
-        """What msgspec checks a value by."""
+        """The type that msgspec checks a value by."""
         choice: Any = Literal
         if self.words:
             return list[choice[self.words]] if self.kind == "list" else choice[self.words]
@@ -115,7 +115,7 @@ class Key(Struct, frozen=True):
         return found or False if self.kind == "timeout" else found
 
     def _describe(self, value: Any, strict: bool) -> str:
-        """What is expected, with the range if only that is wrong, and the value or the first wrong item of a list."""
+        """The expected value, with the range if only that is wrong; then the value, or its first wrong item."""
         range, place = "", ""
         if self.range and _fits(value, _KINDS[self.kind][1], strict):
             range = f" from {self.range[0]} to {self.range[1]}"

@@ -33,13 +33,13 @@ from longshore.errors import (
     ToolError,
     Unanswerable,
 )
-from longshore.mounting.questions import capabilities_of, read_question, write_answer
+from longshore.mounting.relayed_questions import capabilities_of, read_question, write_answer
 from longshore.mounting.supervisor import stderr_of
 from longshore.protocol.dialect import RESOURCE_NOT_FOUND
 from longshore.protocol.peer import PREFIX
 from longshore.protocol.questions import Question, require
 from longshore.protocol.revisions import LOG_LEVELS, MODERN
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import as_object, is_object
 from longshore.server.context import wanted_rank
 from longshore.server.link import LOCAL
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS
@@ -255,13 +255,12 @@ class Calls:
         return {"inputResponses": last.get("own", {}) | {key: write_answer(answers[key]) for key in others}, **state}
 
     def _read(self, request: Record) -> Question:
-        params = request.get("params")
-        return read_question(self._prefix, str(request.get("method")), params if is_object(params) else {})
+        return read_question(self._prefix, str(request.get("method")), as_object(request.get("params")))
 
     async def _answer_here(self, client: Client, request: Record) -> Any:
-        method, params = str(request.get("method")), request.get("params")
+        method = str(request.get("method"))
         try:
-            return await client.handlers.answer(method, params if is_object(params) else {})
+            return await client.handlers.answer(method, as_object(request.get("params")))
         except ClientError:
             raise
         except Exception as problem:
@@ -407,7 +406,7 @@ class Calls:
             if call.method == "resources/read" and (code == RESOURCE_NOT_FOUND or (is_object(data) and "uri" in data)):
                 return ResourceNotFound(call.arguments.uri)
             if code == CAPABILITY_MISSING:
-                return CapabilityMissing(text, data.get("requiredCapabilities", {}) if is_object(data) else {})
+                return CapabilityMissing(text, as_object(data).get("requiredCapabilities", {}))
             if code == INVALID_PARAMS or (code == URL_ELICITATION_REQUIRED and not call.peer.revision.modern):
                 return ProtocolError(code, text, data)
             return ToolError(f"{text} ({code})")

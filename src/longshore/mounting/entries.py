@@ -19,7 +19,7 @@ from longshore.registry.catalog import Part
 from longshore.registry.resource import Template, TemplateProblem
 from longshore.registry.tool import ILLEGAL, Effects, Entry, report_problem
 from longshore.schema.header_params import HeaderProblem, header_params
-from longshore.schema.kinds import NAME_CHARACTERS, is_array, is_object
+from longshore.schema.kinds import NAME_CHARACTERS, as_object, is_array, is_object
 from longshore.schema.repair import RepairResult
 from longshore.wire.codec import BROKEN, INVALID_PARAMS
 
@@ -249,8 +249,7 @@ class RemoteEntries:
 
     def _result(self, record: Record, _: Any) -> CallResult:
         content = self._objects(record, "content", "result of a tool", [])
-        meta: Any = record.get("_meta")
-        kept = {key: value for key, value in meta.items() if key != SERVER_INFO} if is_object(meta) else {}
+        kept = {key: value for key, value in as_object(record.get("_meta")).items() if key != SERVER_INFO}
         failed = record.get("isError")
         structured = record.get("structuredContent", UNSET)
         return CallResult(content, structured, failed if isinstance(failed, bool) else UNSET, kept or UNSET)

@@ -86,7 +86,8 @@ class Mount(Toolset):
                 fix = "mount a client of its own: app.mount(Client(…), prefix=…)"
                 raise RegistrationError(caller(), "this client is open already, or mounted", fix) from None
             return
-        from longshore.client.targets import TransportOptions, find
+        from longshore.client.channel import TransportOptions
+        from longshore.client.targets import find
 
         try:
             find(self._target, TransportOptions())
@@ -178,7 +179,7 @@ class Mount(Toolset):
         """The client, with us as its relay. The same one on every loop."""
         from longshore.client.client import Client, Relay, take_over
         from longshore.mounting.calls import Calls
-        from longshore.mounting.questions import RELAYED
+        from longshore.mounting.relayed_questions import RELAYED
 
         if self._client is None:
             calls = Calls(self.prefix, self.ready_client, lambda: self._supervisor is None, self._warn)

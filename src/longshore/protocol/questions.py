@@ -94,7 +94,7 @@ class Root(Struct):
     name: str | None = None
 
 
-class Answers(dict[str, Any]):
+class AnswersByName(dict[str, Any]):
     """Answers by name, as items and as attributes."""
 
     def __getattr__(self, name: str) -> Any:

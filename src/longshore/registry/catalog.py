@@ -161,7 +161,7 @@ class Catalog:
         return self.toolsets[name]
 
     def offered(self, part: Part) -> dict[str, Entry]:
-        """What is on offer of the tools, resources or prompts."""
+        """The tools, resources or prompts that are on offer, by name or URI."""
         table: dict[str, Entry] = getattr(self, part)
         return {key: entry for key, entry in tuple(table.items()) if entry.offered}  # another thread may add one
 

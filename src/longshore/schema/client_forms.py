@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from longshore.schema.combinators import with_all_joined, without_root_combinators
 from longshore.schema.header_params import ANNOTATION
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, is_array, is_object
 from longshore.schema.rewrite import (
     definition_of,
     inlined,
@@ -136,11 +136,11 @@ def _one_object(schema: Schema) -> Schema:
 
 
 def _close(schema: Schema) -> Schema:
-    rest, required = schema.get("additionalProperties"), schema.get("required")
+    rest = schema.get("additionalProperties")
     named = schema.get("properties", {} if rest is False else None)
     if not is_object(named) or is_object(rest) or "patternProperties" in schema:
         raise _NotStrict
-    needed = [name for name in required if isinstance(name, str)] if is_array(required) else []
+    needed = [name for name in as_array(schema.get("required")) if isinstance(name, str)]
     if any(name not in named for name in needed):
         raise _NotStrict
     properties = {name: each if name in needed else _optional(each) for name, each in named.items()}

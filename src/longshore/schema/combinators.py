@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_object
 from longshore.schema.phrase import quote
 from longshore.schema.rewrite import definition_of
-from longshore.schema.walk import ANNOTATIONS, Schema, has_type, without
+from longshore.schema.walk import ANNOTATIONS, Schema, has_type, listed_values, without
 
 ROOT_COMBINATORS: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const")
 
@@ -58,8 +58,7 @@ class _Merging:
     def _branches(self, schema: Schema, keyword: str) -> list[Schema]:
         """The branches that an object can match. A branch beyond the limit becomes `{}`."""
         branches: list[Schema] = []
-        found = schema.get(keyword)
-        for each in found if is_array(found) else ():
+        for each in as_array(schema.get(keyword)):
             self._left -= 1
             branch = definition_of(each, self._root)
             if branch is False or (is_object(branch) and "type" in branch and not has_type(branch, "object")):
@@ -69,14 +68,8 @@ class _Merging:
         return branches
 
 
-def _object(schema: Schema, keyword: str) -> Schema:
-    found = schema.get(keyword)
-    return found if is_object(found) else {}
-
-
 def _required(schema: Schema) -> list[str]:
-    found = schema.get("required")
-    return [each for each in found if isinstance(each, str)] if is_array(found) else []
+    return [each for each in as_array(schema.get("required")) if isinstance(each, str)]
 
 
 def _distinct(values: list[Any]) -> list[Any]:
@@ -101,9 +94,8 @@ def _put(schema: Schema, keyword: str, value: Any) -> Schema:
 
 def with_all_joined(schema: Schema) -> Schema:
     """The parts of `allOf` merged into the schema, as far as that is possible. The rest is left out."""
-    parts = schema.get("allOf")
     joined = without(schema, "allOf")
-    for part in parts[:MAX_BRANCHES] if is_array(parts) else []:
+    for part in as_array(schema.get("allOf"))[:MAX_BRANCHES]:
         if is_object(part):
             simple = _combine(joined, part)
             if simple is not None:
@@ -133,7 +125,7 @@ def _is_of_object(schema: Schema) -> bool:
 
 def _merge(base: Schema, part: Schema) -> Schema:
     """An object schema for values that match both. A keyword of the part that can't be merged is left out."""
-    ours, theirs = _object(base, "properties"), _object(part, "properties")
+    ours, theirs = as_object(base.get("properties")), as_object(part.get("properties"))
     both = {name: _both(ours[name], theirs[name]) for name in theirs if name in ours}
     merged = _put(base, "properties", {**ours, **theirs, **both})
     merged = _put(merged, "required", [*dict.fromkeys([*_required(base), *_required(part)])])
@@ -152,10 +144,10 @@ def _both(ours: Any, theirs: Any) -> Any:
 
 def _alternate(base: Schema, branches: list[Schema]) -> Schema:
     """An object schema for values that match a branch: required is what all require, allowed what any names."""
-    ours, shut = _object(base, "properties"), base.get("additionalProperties") is False
+    ours, shut = as_object(base.get("properties")), base.get("additionalProperties") is False
     described: dict[str, list[Any]] = {}
     for branch in branches:
-        for name, each in _object(branch, "properties").items():
+        for name, each in as_object(branch.get("properties")).items():
             if name in ours or not shut:
                 described.setdefault(name, []).append(each)
     joined = {name: _any_of(_distinct(schemas)) for name, schemas in described.items()}
@@ -174,17 +166,12 @@ def _is_closed(branch: Schema) -> bool:
 def _any_of(schemas: list[Any]) -> Any:
     if len(schemas) == 1:
         return schemas[0]
-    values = [_values(each) for each in schemas if is_object(each) and each.keys() <= {"const", "enum", "type"}]
+    values = [listed_values(each) for each in schemas if is_object(each) and each.keys() <= {"const", "enum", "type"}]
     if len(values) < len(schemas) or not all(values):
         return {"anyOf": schemas}
     kinds = _distinct([each.get("type") for each in schemas])
     kind = {"type": kinds[0]} if len(kinds) == 1 and kinds[0] is not None else {}
     return {**kind, "enum": _distinct([value for place in values for value in place])}
-
-
-def _values(schema: Schema) -> list[Any]:
-    found = schema.get("enum")
-    return [schema["const"]] if "const" in schema else (found if is_array(found) else [])
 
 
 def _narrowed(ours: Any, joined: Any) -> Any:
@@ -209,8 +196,8 @@ def _say(keyword: str, base: Schema, branches: list[Schema]) -> str:
 
 def _group(branch: Schema, base: Schema) -> list[str]:
     """The requirements of one branch: the values that it fixes, and the arguments that the root doesn't require."""
-    properties = _object(branch, "properties")
-    fixed = {name: _values(found) for name in _required(branch) if is_object(found := properties.get(name))}
+    properties = as_object(branch.get("properties"))
+    fixed = {name: listed_values(found) for name in _required(branch) if is_object(found := properties.get(name))}
     values = {name: found[0] for name, found in fixed.items() if len(found) == 1}
     others = [name for name in _required(branch) if name not in values and name not in _required(base)]
     return [*(f"{name} = {quote(value)}" for name, value in values.items()), *others]

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from longshore.limits import DEFAULT_LIMITS
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_array, is_object
 from longshore.schema.rewrite import inlined, modernised
 from longshore.schema.walk import ANNOTATIONS, DEFINITIONS, Schema, resolve, rewrite, without
 from longshore.wire.codec import too_deep
@@ -84,8 +84,7 @@ def read_lists(value: Any) -> dict[str, Any] | None:
     if not is_object(value):
         return None
     whole: dict[str, Any] = value["result"] if is_object(value.get("result")) else value
-    server: Any = whole.get("server")  # in `longshore list --json`
-    about: dict[str, Any] = server if is_object(server) else {}
+    about = as_object(whole.get("server"))  # in `longshore list --json`
     merged = {"templates": whole.get("resourceTemplates"), **about, **whole}
     found = {part: merged[part] for part in KEYS if is_array(merged.get(part))}
     if not found:
@@ -214,7 +213,7 @@ def _compare_part(part: str, old: list[Any], new: list[Any], renamed: Renamed) -
 def _by_key(part: str, entries: list[Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        record: dict[str, Any] = entry if is_object(entry) else {}
+        record = as_object(entry)
         key = str(record.get(KEYS[part], "?"))
         while key in found:
             key += " (again)"
@@ -258,7 +257,7 @@ def _compare_entry(
 
 def _with_new_names(schema: Any, renames: Mapping[str, str]) -> tuple[Any, list[str]]:
     """The old input schema with the new names of renamed parameters, and a sentence about each."""
-    properties: Any = schema.get("properties") if is_object(schema) else None
+    properties = as_object(schema).get("properties")
     if not is_object(properties):
         return schema, []
     known = {old: new for old, new in renames.items() if old in properties and new not in properties}
@@ -270,7 +269,7 @@ def _with_new_names(schema: Any, renames: Mapping[str, str]) -> tuple[Any, list[
 
 
 def _compare_hints(old: Any, new: Any) -> list[str]:
-    before, after = old if is_object(old) else {}, new if is_object(new) else {}
+    before, after = as_object(old), as_object(new)
     if after.get("readOnlyHint") is True:
         return []  # implies the other two promises
     return [
@@ -282,14 +281,14 @@ def _compare_hints(old: Any, new: Any) -> list[str]:
 
 def _compare_tasks(old: Any, new: Any) -> list[str]:
     """Why calls made as before, plain or as a task, are refused."""
-    before, after = (each.get("taskSupport", "forbidden") if is_object(each) else "forbidden" for each in (old, new))
+    before, after = (as_object(each).get("taskSupport", "forbidden") for each in (old, new))
     works = before == after or (after == "optional" and before in ("forbidden", "required"))
     return [] if works else [f"as a task it was {before} and is {after}"]
 
 
 def _as_schema(arguments: Any) -> Schema:
     """The arguments of a prompt as the schema of an object of strings."""
-    named = [each for each in arguments if is_object(each)] if is_array(arguments) else []
+    named = [each for each in as_array(arguments) if is_object(each)]
     return {
         "type": "object",
         "properties": {str(each.get("name")): {"type": "string"} for each in named},

@@ -1,4 +1,4 @@
-"""Type guards for classes, JSON objects and JSON arrays."""
+"""Type guards for classes, JSON objects and JSON arrays, and members of values that may be anything."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 def is_array(value: Any) -> TypeGuard[list[Any]]:
     """A JSON array."""
     return isinstance(value, list)
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if is_object(value) else {}
+
+
+def as_array(value: Any) -> list[Any]:
+    """The value if it is an array, else an empty one."""
+    return value if is_array(value) else []
 
 
 NAME_CHARACTERS = 64

@@ -10,7 +10,6 @@ needless `\\-`.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from typing import Final
 
@@ -53,57 +52,26 @@ def unbounded(what: str, fix: str, patterns: Patterns) -> SignatureProblem:
 
 _SHARED: Final = r"[dDsSwWfnrtv^$\\.*+?()\[\]{}|/]|0(?![0-9])|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}"
 _LONG: Final = r"u\{(?:0*[0-9A-Fa-f]{1,5}|0*10[0-9A-Fa-f]{4})\}|[pP]\{[A-Za-z_]+(?:=[A-Za-z0-9_]+)?\}"
-_ESCAPE: Final = re.compile(rf"\\(?:{_SHARED}|{_LONG}|[bB]|[1-9][0-9]*|k<[^>]*>)")
-_SET_ESCAPE: Final = re.compile(rf"\\(?:{_SHARED}|{_LONG}|[b-])")
-_QUANTIFIER: Final = re.compile(r"\{\d+(?:,\d*)?\}")
-_GROUP: Final = re.compile(r"\((?:\?(?:(:)|<?([=!])|<[^\W\d][\w$]*>|<\$[\w$]*>))?(?!\?)")
+_PART: Final = re.compile(
+    rf"\\(?:{_SHARED}|{_LONG}|[bB]|[1-9][0-9]*|k<[^>]*>)|\[\^?(?:\\(?:{_SHARED}|{_LONG}|[b-])|[^\]\\])*\]"
+    r"|\((?:\?(?::|<?[=!]|<[^\W\d][\w$]*>|<\$[\w$]*>))?(?!\?)|\{\d+(?:,\d*)?\}|[*+?](?!\+)|[^\\\[\](){}*+?]|\)"
+)
+_REFUSED: Final = {"\\": ("the escape", 2), "(": ("the group", 4), "[": ("the set", 4)}
+"""Words for what is refused by its first character, and how many characters of it are shown."""
 
 
 def find_flaw(pattern: str) -> str:
-    """The syntax of a pattern that JavaScript refuses with the `u` flag, in a few words; empty if none is found."""
-    if len(pattern) > MAX_CHARS:
-        return ""
-    plain: list[str] = []  # the same pattern in syntax that Python knows, too
-    at, inside = 0, False
-    while at < len(pattern):
-        char, size, same = pattern[at], 1, pattern[at]
-        if char == "\\":
-            found = (_SET_ESCAPE if inside else _ESCAPE).match(pattern, at)
-            if found is None:
-                return f"the escape {pattern[at : at + 2]}"
-            size, same = len(found[0]), "" if found[0] in (r"\b", r"\B") and not inside else "a"
-        elif inside:
-            inside, same = char != "]", f"\\{char}" if char in "[&~|" else char
-        elif char == "[":
-            negated = pattern.startswith("[^", at)
-            empty = pattern.startswith("]", at + 1 + negated)  # nothing, or anything
-            inside, size, same = not empty, 1 + negated + empty, "." if empty else "[^" if negated else "["
-        elif char == "(":
-            group = _GROUP.match(pattern, at)
-            if group is None:
-                return f"the group {pattern[at : at + 4]}"
-            size, same = len(group[0]), f"(?{group[1] or group[2]}" if group[1] or group[2] else "("
-        elif quantifier := _QUANTIFIER.match(pattern, at):
-            size = len(quantifier[0])
-            same = quantifier[0]
-        elif char in "{}]":
-            return f"a lone {char}"
-        elif pattern.startswith(("*+", "++", "?+"), at):
-            return "+ repeats nothing"
-        at += size
-        plain.append(same)
-    return "a [ is not closed" if inside else _compile_error("".join(plain))
+    """The first part of a pattern that JavaScript refuses with the `u` flag; empty if none is found.
 
-
-def _compile_error(pattern: str) -> str:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of sets that may get another meaning
-            re.compile(pattern)
-    except (re.error, OverflowError) as error:
-        return str(error).partition(" at position")[0]
-    except RecursionError:
-        return "it is nested too deeply"
+    Each part is looked at by itself. Whether all together make a pattern is for the validator to say.
+    """
+    at = 0
+    while at < len(pattern) <= MAX_CHARS:
+        part = _PART.match(pattern, at)
+        if part is None:
+            kind, shown = _REFUSED.get(pattern[at], ("a lone", 1))
+            return f"{kind} {pattern[at : at + shown]}"
+        at = part.end()
     return ""
 
 

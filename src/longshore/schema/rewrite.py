@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, is_array, is_object
 from longshore.schema.walk import (
     ANNOTATIONS,
     DEFINITIONS,
@@ -197,8 +197,7 @@ def _join(target: Any, beside: Schema, *, old: bool) -> Schema:
         beside = {keyword: value for keyword, value in beside.items() if keyword in ANNOTATIONS}
     if beside.keys() <= ANNOTATIONS:
         return {**target, **beside}
-    others = beside.get("allOf")
-    return {**beside, "allOf": [target, *(others if is_array(others) else ())]}
+    return {**beside, "allOf": [target, *as_array(beside.get("allOf"))]}
 
 
 def _references(schema: Any) -> set[str]:

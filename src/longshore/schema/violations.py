@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, final
 from msgspec import Struct
 
 from longshore.nearest import nearest
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array, is_object
 from longshore.schema.phrase import cut, describe, either, expected, kind, path, quote, type_name
 from longshore.schema.walk import resolve
 
@@ -163,8 +163,7 @@ class ErrorFinder:
             needed = schema.get(keyword, {}).items()
             why = next((other for other, names in needed if other in part and is_array(names) and name in names), "")
             return Violation((*where, name), f"missing (required with {cut(why)})")
-        properties = schema.get("properties")
-        inner = properties.get(name) if is_object(properties) else None
+        inner = as_object(schema.get("properties")).get(name)
         return Violation((*where, name), f"missing ({describe(inner)}, required)" if is_object(inner) else "missing")
 
     def _unknown(self, name: str, free: list[str], known: Any, where: Place) -> Violation:

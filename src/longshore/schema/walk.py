@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, final
 
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, is_array, is_object
 
 BY_NAME: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 """Keywords that hold subschemas by name; `IN_LISTS` hold lists of them, `ALONE` hold one. In any dialect."""
@@ -30,6 +30,9 @@ MAX_DEPTH: Final = 64
 
 MAX_NODES: Final = 20_000
 """Subschemas of one schema. The limit also ends the walk of a schema that holds itself."""
+
+MAX_PARTS: Final = 50
+"""Alternatives of one value that are looked at. No model can use more than a few dozen."""
 
 NULL: Final = {"type": "null"}
 ANNOTATIONS: Final = frozenset(
@@ -158,6 +161,25 @@ def resolve(root: Any, ref: Any) -> Any:
     return found
 
 
+def find_parts(schema: Schema, root: Any, most: int = MAX_PARTS) -> list[Schema]:
+    """A schema, the schemas that it refers to, and its alternatives; each once, and at most so many."""
+    parts, waiting, seen = list[Schema](), [schema], set[int]()
+    while waiting and len(parts) < most:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        parts.append(part)
+        choices = [each for key in ("anyOf", "oneOf", "allOf") for each in as_array(part.get(key))[:most]]
+        waiting += reversed([each for each in (resolve(root, part.get("$ref")), *choices) if is_object(each)])
+    return parts
+
+
+def listed_values(schema: Schema) -> list[Any]:
+    """The values that a schema lists by `const` or `enum`."""
+    return [schema["const"]] if "const" in schema else as_array(schema.get("enum"))
+
+
 # -- small edits
 
 
@@ -209,8 +231,8 @@ def without_null(schema: Schema) -> Schema:
 def list_null(schema: Schema) -> Schema:
     """A union with null as a list of types, where it can be written so."""
     keyword = "anyOf" if "anyOf" in schema else "oneOf"
-    options: Any = schema.get(keyword)
-    others = [each for each in options if each != NULL] if is_array(options) else []
+    options = as_array(schema.get(keyword))
+    others = [each for each in options if each != NULL]
     written = with_null(others[0]) if len(others) == 1 and len(options) == 2 and is_object(others[0]) else None
     beside = without(schema, keyword)
     if written is None or not all(key in ANNOTATIONS or str(key).startswith("x-") for key in beside):

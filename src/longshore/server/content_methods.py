@@ -67,7 +67,7 @@ class CompleteParams(Struct):
     meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
 
 
-class Filter(Struct, rename="camel", omit_defaults=True):
+class ListenFilter(Struct, rename="camel", omit_defaults=True):
     """The changes that a listen subscribes to."""
 
     tools_list_changed: bool = False
@@ -77,7 +77,7 @@ class Filter(Struct, rename="camel", omit_defaults=True):
 
 
 class ListenParams(Struct):
-    notifications: Filter
+    notifications: ListenFilter
     meta: Envelope | UnsetType = field(name="_meta", default=UNSET)
 
 
@@ -127,7 +127,7 @@ def _unsubscribe(engine: Engine, request: MethodRequest) -> bytes:
 
 
 def _listen(engine: Engine, request: MethodRequest) -> None:
-    wanted: Filter = request.params.notifications
+    wanted: ListenFilter = request.params.notifications
     engine.subscriptions.listen(request.link, request.id, wanted, engine.capability_names())
     if wanted.resource_subscriptions:
         engine.update_watched()
@@ -210,7 +210,7 @@ class Listen(Struct, eq=False):
 
     link: Link
     id: Id
-    filter: Filter
+    filter: ListenFilter
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         self.link.send(encode(Notification(method, {**params, "_meta": {SUBSCRIPTION_ID: self.id}})))
@@ -225,14 +225,14 @@ class Subscriptions:
         self.links = links
         self.listens: set[Listen] = set()
 
-    def listen(self, link: Link, id: Id, wanted: Filter, offered: frozenset[str]) -> None:
+    def listen(self, link: Link, id: Id, wanted: ListenFilter, offered: frozenset[str]) -> None:
         """Open a listen and acknowledge the part of it that this server supports."""
         mine = [each for each in self.listens if each.link.owner == link.owner]
         uris = sum(len(each.filter.resource_subscriptions) for each in mine) + len(wanted.resource_subscriptions)
         if len(mine) >= self._limits.listens or uris > self._limits.subscriptions:
             text = f"at most {self._limits.listens} listens and {self._limits.subscriptions} watched resources"
             raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {text}; end one first")
-        accepted = Filter(
+        accepted = ListenFilter(
             tools_list_changed=wanted.tools_list_changed and "tools" in offered,
             prompts_list_changed=wanted.prompts_list_changed and "prompts" in offered,
             resources_list_changed=wanted.resources_list_changed and "resources" in offered,

@@ -14,7 +14,16 @@ from msgspec import UNSET, Raw, Struct, field
 
 from longshore.errors import Cancelled, ToolError
 from longshore.protocol.peer import Principal, log_level
-from longshore.protocol.questions import Answers, Elicit, ElicitAnswer, ListRoots, Question, Root, Sample, SampleAnswer
+from longshore.protocol.questions import (
+    AnswersByName,
+    Elicit,
+    ElicitAnswer,
+    ListRoots,
+    Question,
+    Root,
+    Sample,
+    SampleAnswer,
+)
 from longshore.protocol.revisions import LOG_LEVELS, PROGRESS_MESSAGE
 from longshore.schema.output import OutputMismatch
 from longshore.schema.output import encode as encode_data
@@ -305,7 +314,7 @@ class Context:
 
     # -- questions
 
-    async def ask(self, **questions: Question) -> Answers:
+    async def ask(self, **questions: Question) -> AnswersByName:
         """Ask several questions at once, each under its own name: `a = await ctx.ask(size=Elicit(…), tone=Sample(…))`.
 
         Only in a tool declared `replay=True`: in the stateless era the body runs again from its start on each answer.

@@ -45,12 +45,12 @@ from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Repair
 if TYPE_CHECKING:
     from longshore.config import Config
     from longshore.protocol.http_headers import Headers
+    from longshore.registry.watch_hooks import WatchedResources
     from longshore.server.adapter import DialectAdapter
     from longshore.server.content_methods import Subscriptions
     from longshore.server.lists import Lists
     from longshore.server.methods import MethodRequest
     from longshore.server.questions import Questions
-    from longshore.server.watched import WatchedResources
     from longshore.telemetry.records import Outcome
 
 
@@ -327,7 +327,7 @@ class Engine:
         if link.principal.lacks(entry.scopes):
             raise Forbidden(entry.name, entry.scopes)
         if entry.headers and link.headers is not None:
-            from longshore.server.header_arguments import check_sent
+            from longshore.server.argument_forms import check_sent
 
             check_sent(entry, link.headers, frame)
 
@@ -339,7 +339,7 @@ class Engine:
             if self.recorder.on:
                 self.recorder.arguments_mended(entry.name, call.id, call.remarks)
         if name in entry.alias_migrations:
-            from longshore.server.alias_arguments import translate
+            from longshore.server.argument_forms import translate
 
             refusal = translate(self.replies, call, name)
             if refusal is not None:
@@ -579,7 +579,7 @@ class Engine:
                 return
             if not any(handle.is_told_of_watches for handle in tuple(self.catalog.toolsets.values())):
                 return
-            from longshore.server.watched import WatchedResources
+            from longshore.registry.watch_hooks import WatchedResources
 
             self._watched = WatchedResources(self.catalog, self.executor.spawn, self.recorder.problem)
         self._watched.update(self.subscriptions.watched(), look_up)

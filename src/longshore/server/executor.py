@@ -301,7 +301,7 @@ class Executor:
         call.arguments, call.remarks = reading.arguments, (*call.remarks, *reading.notes)
         if not reading.faults:
             if call.entry.headers and call.link.headers is not None:
-                from longshore.server.header_arguments import check_repaired
+                from longshore.server.argument_forms import check_repaired
 
                 check_repaired(call.entry, call.link.headers, call.arguments)
             if reading.notes and self.recorder.on:
@@ -355,7 +355,7 @@ class Executor:
         """Translate the arguments of an alias with parameters of its own. Returns the answer if they are invalid."""
         if call.alias not in call.entry.alias_migrations:
             return None
-        from longshore.server.alias_arguments import translate
+        from longshore.server.argument_forms import translate
 
         return translate(self.replies, call, call.alias)
 

@@ -32,7 +32,7 @@ from longshore.errors import CapabilityMissing, Declined, ProtocolError, ToolErr
 from longshore.limits import Limits
 from longshore.protocol.peer import Peer
 from longshore.protocol.questions import (
-    Answers,
+    AnswersByName,
     Ask,
     Elicit,
     ElicitAnswer,
@@ -228,7 +228,7 @@ class Questions:
                 elicitation.values[parameter.name] = _value(parameter, answers[parameter.name])
         return None
 
-    async def ask(self, call: Call, questions: dict[str, Question]) -> Answers:
+    async def ask(self, call: Call, questions: dict[str, Question]) -> AnswersByName:
         """Ask from within a body."""
         if not call.entry.replay:
             raise ToolError(
@@ -242,7 +242,7 @@ class Questions:
         for answer in answers.values():
             if isinstance(answer, Declined):
                 raise answer
-        return Answers(answers)
+        return AnswersByName(answers)
 
     async def once(self, call: Call, key: str, action: Callable[[], Any]) -> Any:
         elicitation = _elicitation(call)

@@ -146,11 +146,10 @@ class TooLarge(Exception):
 
 def _remark(result: Any, remarks: tuple[str, ...]) -> None:
     """Report repairs of the arguments in a tool's result, before those that a mounted server reports."""
-    from longshore.schema.kinds import is_array
+    from longshore.schema.kinds import as_array
 
     meta: dict[str, Any] = {} if result.meta is UNSET else result.meta
-    others = meta.get(NOTES)
-    result.meta = meta | {NOTES: [*remarks, *(others if is_array(others) else ())]}
+    result.meta = meta | {NOTES: [*remarks, *as_array(meta.get(NOTES))]}
 
 
 def exception_text(problem: BaseException) -> str:

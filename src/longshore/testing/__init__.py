@@ -16,7 +16,7 @@ _HOMES = {
     "check": "longshore.testing.playback",
     "load_server": "longshore.loader",
     "read_surface": "longshore.testing.snapshot",
-    "record": "longshore.testing.recorder",
+    "record": "longshore.testing.recording",
     "replay": "longshore.testing.playback",
 }
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longshore.testing.playback import acheck as acheck
     from longshore.testing.playback import check as check
     from longshore.testing.playback import replay as replay
-    from longshore.testing.recorder import record as record
+    from longshore.testing.recording import record as record
     from longshore.testing.snapshot import assert_surface as assert_surface
     from longshore.testing.snapshot import read_surface as read_surface
 

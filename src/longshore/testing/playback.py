@@ -18,14 +18,14 @@ import msgspec
 from msgspec import field
 
 from longshore.app import Server
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory, FrameInfo
-from longshore.client.targets import Target, TransportOptions, find
+from longshore.client.channel import Channel, ChannelEvents, ChannelFactory, FrameInfo, TransportOptions
+from longshore.client.targets import Target, find
 from longshore.errors import ClientError, ConnectionLost, LongshoreError
 from longshore.protocol.http_headers import NAME_BEARING
 from longshore.protocol.peer import PREFIX, SUBSCRIPTION_ID
 from longshore.protocol.revisions import MODERN, REVISIONS
 from longshore.schema.diff import differences, same
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array, is_object
 from longshore.testing.transcript import (
     ANY,
     LITERAL,
@@ -119,7 +119,7 @@ class ReplayChannel(Channel):
             if line.method is None:
                 message["id"] = self._ids.get(repr(line.id), line.id)
             elif "params" in message:
-                params, meta = dict(_member(message, "params")), dict(_meta(message))
+                params, meta = dict(as_object(message.get("params"))), dict(_meta(message))
                 for holder, key in ((params, "progressToken"), (meta, SUBSCRIPTION_ID)):
                     if key in holder:
                         holder[key] = self._ids.get(repr(holder[key]), holder[key])
@@ -131,7 +131,7 @@ class ReplayChannel(Channel):
         self._loop.call_soon(lambda: self.events.on_frame(frame) if self._loop is not None else None)
 
     def _refuse(self, line: TranscriptLine | None, message: dict[str, Any]) -> None:
-        params = _member(message, "params")
+        params = as_object(message.get("params"))
         about = params.get("name") or params.get("uri")
         what = f"{message.get('method', 'this answer')}{f' {about}' if about else ''} was not recorded here; "
         if line is None:
@@ -156,7 +156,7 @@ def _gist(message: dict[str, Any]) -> dict[str, Any]:
     """Method and parameters without what differs between connections; of a response, what it says."""
     if "method" not in message:
         return {key: value for key, value in message.items() if key not in ("id", "jsonrpc")}
-    method, params = message["method"], dict(_member(message, "params"))
+    method, params = message["method"], dict(as_object(message.get("params")))
     if method in _COMPARED:
         return {"method": method, "params": {key: params[key] for key in _COMPARED[method] if key in params}}
     meta = {key: each for key, each in _meta(message).items() if not key.startswith(PREFIX)}
@@ -164,13 +164,8 @@ def _gist(message: dict[str, Any]) -> dict[str, Any]:
     return {"method": method, "params": params}
 
 
-def _member(value: dict[str, Any], key: str) -> dict[str, Any]:
-    found = value.get(key)
-    return found if is_object(found) else {}
-
-
 def _meta(message: dict[str, Any]) -> dict[str, Any]:
-    return _member(_member(message, "params"), "_meta")
+    return as_object(as_object(message.get("params")).get("_meta"))
 
 
 # -- the client's side
@@ -224,7 +219,7 @@ async def acheck(
     if isinstance(volatile, str):
         raise TypeError(f"volatile={volatile!r}: it takes a list of names; write volatile=[{volatile!r}]")
     lines = read_transcript(path)
-    make = find(target, TransportOptions(limits=CLIENT_LIMITS)).channels[0]
+    make = find(target, TransportOptions()).channels[0]
     player = _Player(make, os.fspath(path), frozenset(volatile), dict(given or {}), timeout)
     try:
         async with asyncio.timeout(timeout):
@@ -350,7 +345,7 @@ class _Player:
             what = f"{self._where}:{line.number}: {method} is not answered as it was"
             raise AssertionError("\n".join([what, *lines]))
         if method in ("initialize", _DISCOVER) and "result" in received:
-            self._speak(MODERN[-1] if method == _DISCOVER else _member(received, "result").get("protocolVersion"))
+            self._speak(MODERN[-1] if method == _DISCOVER else as_object(received.get("result")).get("protocolVersion"))
 
     def _loosen(self, value: Any) -> Any:
         """The pattern with tokens for everything that may differ."""

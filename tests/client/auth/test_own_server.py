@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from longshore.client import Client
+from longshore.client.channel import TransportOptions
 from longshore.client.mcp_endpoint import McpEndpoint
 from longshore.errors import AuthorizationError
 
@@ -110,7 +111,7 @@ def test_the_post_url_of_an_sse_server_gets_the_server_s_token() -> None:
 
     async def work() -> None:
         logins: list[bool] = []
-        endpoint = McpEndpoint(server.mcp, (), login(), logins.append)
+        endpoint = McpEndpoint(server.mcp, TransportOptions(auth=login()), logins.append)
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
         await (await endpoint.send("POST", (), body)).read(1000)
         answer = await endpoint.send("POST", (), body, url=f"{server.url}/messages")

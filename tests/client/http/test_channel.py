@@ -14,7 +14,7 @@ from client.http.speaking import MODERN, Key, Take, attempt, call_ok, done, lega
 from longshore.backoff import Backoff
 from longshore.client import Client
 from longshore.client.auth import AuthRequest
-from longshore.client.channel import CLIENT_LIMITS
+from longshore.client.channel import CLIENT_LIMITS, TransportOptions
 from longshore.client.mcp_endpoint import CHALLENGES, REFUSAL_BYTES, answered_ids, error_for
 from longshore.client.sse import SseParser
 from longshore.errors import (
@@ -416,7 +416,7 @@ def test_an_unencrypted_connection_is_noted() -> None:
 
     def notes(url: str) -> list[str]:
         events: Any = Mock()
-        asyncio.run(HttpChannel(url, events).open())
+        asyncio.run(HttpChannel(url, events, TransportOptions()).open())
         return [call.args[0] for call in events.note.call_args_list]
 
     assert notes("http://127.0.0.1:1/mcp") == []

@@ -10,7 +10,7 @@ import msgspec
 
 from interop.client.peers import command
 from longshore.cli.describe import describe
-from longshore.cli.options import Options
+from longshore.cli.options import SessionOptions
 from longshore.cli.screen import Screen
 from longshore.schema.lint.rule import PROFILES
 from longshore.schema.lint.run import lint
@@ -24,7 +24,7 @@ def ask(peer: str, folder: Path) -> dict[str, Any]:
     """The current list of a server, in the form of `longshore list --json`."""
     arguments = {"filesystem": [str(folder)], "playwright": ["--headless"]}.get(peer, [])
     env = (f"MEMORY_FILE_PATH={folder / 'memory.jsonl'}",)
-    found = describe(None, tuple(command(peer, *arguments)), Options(env=env), Screen()).surface
+    found = describe(None, tuple(command(peer, *arguments)), SessionOptions(env=env), Screen()).surface
     return {"server": {"name": found.name, "instructions": found.instructions}, "tools": list(found.tools)}
 
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-_MODULES = {
-    "Authorizer": "authorizer",
-    "AuthRequest": "authorizer",
-    "Bearer": "authorizer",
-    "ClientCredentials": "grants",
-    "EnterpriseManaged": "grants",
-    "JwtBearer": "grants",
-    "OAuth": "oauth",
-    "FileStorage": "token_store",
-    "KeyringStorage": "token_store",
-    "MemoryStorage": "token_store",
-    "Storage": "token_store",
+_NAMES = {
+    "authorizer": "Authorizer AuthRequest Bearer",
+    "grants": "ClientCredentials EnterpriseManaged JwtBearer",
+    "oauth": "OAuth",
+    "token_store": "FileStorage KeyringStorage MemoryStorage Storage",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 if TYPE_CHECKING:
     from longshore.client.auth.authorizer import Authorizer as Authorizer

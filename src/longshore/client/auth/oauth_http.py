@@ -23,7 +23,7 @@ from longshore.errors import AuthorizationError, ConnectError
 from longshore.http_client.dial import NotAllowed
 from longshore.http_client.pool import HttpClient
 from longshore.protocol.revisions import MODERN
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import as_object
 
 SECONDS = 20.0
 """For one exchange, from connecting to the last byte. A person may be waiting."""
@@ -214,7 +214,7 @@ class OAuthHttp:
             document: Any = msgspec.json.decode(response.body)
         except (ValueError, RecursionError):
             document = None
-        return OAuthResponse(response.status, response.headers, document if is_object(document) else {})
+        return OAuthResponse(response.status, response.headers, as_object(document))
 
 
 def explain_refusal(response: OAuthResponse, secrets: Iterable[str | None] = ()) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from longshore.schema.kinds import NAME_CHARACTERS
+from longshore.schema.kinds import NAME_CHARACTERS, as_object
 from longshore.schema.lint.rule import Profile
-from longshore.schema.lint.tool_list import TYPES, Json, as_object, types_of
+from longshore.schema.lint.tool_list import TYPES, Json, types_of
 
 ClientName = Literal["claude", "codex", "gemini", "vscode", "cursor", "openai"]
 Cost = Literal["", "tool", "list", "request"]

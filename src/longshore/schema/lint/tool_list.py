@@ -9,16 +9,14 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_array, is_object
 from longshore.schema.phrase import cut
-from longshore.schema.walk import BY_NAME, Node, resolve, walk
+from longshore.schema.walk import BY_NAME, Node, find_parts, walk
 
 Json = dict[str, Any]
 
 PATH_CHARS: Final = 70
 """Characters of a path in a message. A longer one loses its beginning."""
-MOST_PARTS: Final = 50
-"""Alternatives of one parameter that are checked."""
 MOST_PARAMETERS: Final = 1_000
 """Parameters of one tool that are checked."""
 SCHEMAS: Final = ("inputSchema", "outputSchema")
@@ -152,16 +150,6 @@ class LintedTool:
         ]
 
 
-def as_object(value: Any) -> Json:
-    """The value if it is an object, else an empty one."""
-    return value if is_object(value) else {}
-
-
-def as_array(value: Any) -> list[Any]:
-    """The value if it is an array, else an empty one."""
-    return value if is_array(value) else []
-
-
 def as_text(value: Any) -> str:
     """The value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
@@ -171,20 +159,6 @@ def types_of(schema: Any) -> list[Any]:
     """The value of `type` as a list. Its items may be any JSON value."""
     named: Any = as_object(schema).get("type", [])
     return named if is_array(named) else [named]
-
-
-def find_parts(schema: Json, root: Json) -> list[Json]:
-    """A schema, the schemas that it refers to, and its alternatives; each once."""
-    parts, waiting, seen = list[Json](), [schema], set[int]()
-    while waiting and len(parts) < MOST_PARTS:
-        part = waiting.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        parts.append(part)
-        choices = [each for key in ("anyOf", "oneOf", "allOf") for each in as_array(part.get(key))[:MOST_PARTS]]
-        waiting += reversed([each for each in (resolve(root, part.get("$ref")), *choices) if is_object(each)])
-    return parts
 
 
 def walk_schema(schema: Any, root: str) -> Iterator[SchemaNode]:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import as_object, is_object
 from longshore.schema.lint.clients import CLIENTS, ClientEffect, ClientName, ClientProfile, Cost
 from longshore.schema.lint.rules import RULES
-from longshore.schema.lint.tool_list import Json, LintedTool, ToolList, as_object
+from longshore.schema.lint.tool_list import Json, LintedTool, ToolList
 from longshore.schema.output import count_tokens
 from longshore.schema.walk import MAX_DEPTH, MAX_NODES, edit_subschemas
 

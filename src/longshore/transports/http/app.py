@@ -345,6 +345,7 @@ class HttpApp:
         return any(live.needed for live in self.sessions.loaded.values())
 
     def metrics(self) -> bytes:
+        """The metrics of this process; heartbeats carry them."""
         return self._metrics.encoded()
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from hashlib import sha256
 from secrets import token_bytes, token_hex
 from time import monotonic, time
-from typing import Any, Final, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,9 @@ from longshore.stores import MISSED, Store
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.streams import Follower
 from longshore.transports.process import next_tick
+
+if TYPE_CHECKING:
+    from longshore.transports.http.app import HttpApp
 
 TOPIC: Final = "workers"
 BEAT_SECONDS = 3.0
@@ -56,26 +58,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ClusterMessage).decode
 
 
-class ClusterHandler(Protocol):
-    """The part of a process that serves the other processes."""
-
-    def handle(self, message: ClusterMessage) -> Awaitable[None] | None:
-        """Handle a message. An awaitable takes longer, and is run in a task."""
-        ...
-
-    async def catch_up(self) -> None:
-        """Messages were missed, because the connection to the store was lost for a while."""
-        ...
-
-    def in_use(self) -> bool:
-        """Whether another process may wait for a call, a stream or a session of this one."""
-        ...
-
-    def metrics(self) -> bytes:
-        """The metrics of this process; heartbeats carry them."""
-        ...
-
-
 @final
 class Cluster:
     """This process among the others. With a store of its own it is alone, and sends nothing."""
@@ -84,7 +66,7 @@ class Cluster:
         self.id = token_hex(4)
         self._store = store
         self._recorder = recorder
-        self._handler: ClusterHandler | None = None
+        self._handler: HttpApp | None = None
         self._followers: dict[str, set[Follower]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._heart: asyncio.Task[None] | None = None
@@ -96,7 +78,7 @@ class Cluster:
         self._due = 0.0
         """When the next heartbeat is sent, on the loop's clock."""
 
-    async def start(self, handler: ClusterHandler) -> None:
+    async def start(self, handler: HttpApp) -> None:
         """Join the others. An app may start again, on another loop."""
         self._handler = handler
         if self._store.shared:

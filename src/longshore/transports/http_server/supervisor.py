@@ -39,9 +39,8 @@ from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import Level
 from longshore.transports.http.app import HttpApp
-from longshore.transports.http_server.endpoint import Endpoint, greet, open_endpoint
+from longshore.transports.http_server.endpoint import Endpoint, greet, make_context, open_endpoint
 from longshore.transports.http_server.listener import Listener
-from longshore.transports.http_server.tls import make_context
 from longshore.transports.process import Process
 
 SPARE_FILES = 512

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
+from longshore.schema.kinds import as_array, as_object
 from longshore.schema.lint.rule import Check, Mend, RuleFault
 from longshore.schema.lint.rules.schemas import check_inputs, is_opaque
 from longshore.schema.lint.rules.texts import READ, find_words, split_name
-from longshore.schema.lint.tool_list import Json, LintedTool, ToolParameter, as_array, as_object, types_of
+from longshore.schema.lint.tool_list import Json, LintedTool, ToolParameter, types_of
 from longshore.schema.phrase import cut, quote
 
 COMPLEX: Final = 3

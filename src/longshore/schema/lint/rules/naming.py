@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from longshore.schema.kinds import NAME_CHARACTERS, is_object
+from longshore.schema.kinds import NAME_CHARACTERS, as_array, is_object
 from longshore.schema.lint.clients import CLIENTS, MCP_NAME_CHARS, PLAIN
 from longshore.schema.lint.rule import Check, Mend, Profile, RuleFault, ServerCheck
-from longshore.schema.lint.tool_list import Json, LintedTool, ToolList, as_array
+from longshore.schema.lint.tool_list import Json, LintedTool, ToolList
 from longshore.schema.phrase import cut, kind, quote
 
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_.-]")

@@ -6,19 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from longshore.schema.combinators import with_all_joined
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_array, as_object, is_array, is_object
 from longshore.schema.lint.rule import Check, Level, Mend, RuleFault
 from longshore.schema.lint.rules.schemas import check_inputs
-from longshore.schema.lint.tool_list import (
-    Json,
-    LintedTool,
-    SchemaNode,
-    as_array,
-    as_object,
-    as_text,
-    change_schemas,
-    show,
-)
+from longshore.schema.lint.tool_list import Json, LintedTool, SchemaNode, as_text, change_schemas, show
 from longshore.schema.phrase import quote
 from longshore.schema.rewrite import inlined, is_old, modernised
 from longshore.schema.walk import has_type, walk_objects

@@ -7,19 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from longshore.schema.cost import FIX, UNBOUNDED, compile_bounded, is_unbounded
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array, is_object
 from longshore.schema.lint.clients import PROPERTY_NAME
 from longshore.schema.lint.rule import Check, Level, Mend, Profile, RuleFault
-from longshore.schema.lint.tool_list import (
-    TYPES,
-    Json,
-    LintedTool,
-    SchemaNode,
-    as_object,
-    change_schemas,
-    show,
-    types_of,
-)
+from longshore.schema.lint.tool_list import TYPES, Json, LintedTool, SchemaNode, change_schemas, show, types_of
 from longshore.schema.patterns import find_flaw, has_nested_loop, translate
 from longshore.schema.phrase import cut, kind, quote
 from longshore.schema.rewrite import SWITCHES, with_items, with_object_root, without_booleans

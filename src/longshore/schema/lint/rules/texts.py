@@ -8,23 +8,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
-from longshore.schema.kinds import is_object
+from longshore.schema.kinds import as_object, is_object
 from longshore.schema.lint.clients import CLIENTS
 from longshore.schema.lint.rule import Check, Mend, RuleFault, ServerCheck
 from longshore.schema.lint.rules.schemas import CONDITION
-from longshore.schema.lint.tool_list import (
-    MOST_PARAMETERS,
-    Json,
-    LintedTool,
-    ToolList,
-    ToolParameter,
-    as_object,
-    as_text,
-    find_parts,
-)
+from longshore.schema.lint.tool_list import MOST_PARAMETERS, Json, LintedTool, ToolList, ToolParameter, as_text
 from longshore.schema.output import count_tokens
 from longshore.schema.phrase import cut, quote
-from longshore.schema.walk import rewrite
+from longshore.schema.walk import find_parts, rewrite
 
 READ: Final = 20_000
 """Characters of one text that are read. No model reads more as a description."""

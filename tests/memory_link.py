@@ -1,4 +1,4 @@
-"""A link to a peer in the same process, for tests and for clients of a `Server` object."""
+"""A link to a peer in the same process."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from longshore.errors import BadAnswer
 from longshore.protocol.http_headers import PARAM, HeaderParam, write_value
 from longshore.protocol.peer import ABSENT
 from longshore.schema.header_params import HeaderProblem, header_params
-from longshore.schema.kinds import is_array, is_object
+from longshore.schema.kinds import as_object, is_array, is_object
 
 PAGES = 1000
 """A list with more pages than this is taken for endless."""
@@ -141,7 +141,7 @@ class ListedTool:
 
 
 @final
-class Listing:
+class ServerLists:
     """The lists of one server. `problems` says which entries were left out, and why."""
 
     def __init__(self, ask: Ask, bad_answer: Callable[[str], BadAnswer], cache: Cache) -> None:
@@ -262,9 +262,7 @@ class Listing:
 
 
 def _absent(meta: Any) -> dict[str, str]:
-    found: Any = meta.get(ABSENT) if is_object(meta) else None
-    if not is_object(found):
-        return {}
+    found = as_object(as_object(meta).get(ABSENT))
     return {prefix: why for prefix, why in list(found.items())[:MOST_PROBLEMS] if isinstance(why, str)}
 
 

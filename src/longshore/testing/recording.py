@@ -13,8 +13,8 @@ from typing import Any, Final, final
 
 from msgspec.structs import replace
 
-from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory, FrameInfo
-from longshore.client.targets import Target, TransportOptions, find
+from longshore.client.channel import CLIENT_LIMITS, Channel, ChannelEvents, ChannelFactory, FrameInfo, TransportOptions
+from longshore.client.targets import Target, find
 from longshore.errors import ClientError, ConnectError
 from longshore.files import write_atomic
 from longshore.limits import Limits

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from longshore import Server
-from longshore.transports.memory import Memory
+from memory_link import Memory
 
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 

@@ -25,7 +25,7 @@ _DEATH_SECONDS = 0.5
 
 
 @final
-class Child:
+class ChildProcess:
     """A process that was started. `ended` is done when it has ended; only `end` reaps it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -149,7 +149,7 @@ class Child:
             pass  # the group is empty
 
 
-def spawn(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> Child:
+def spawn(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None) -> ChildProcess:
     """Start a server. It inherits our environment, and over that gets `env`. Raises ConnectError."""
     shown = command[0]
     try:
@@ -169,7 +169,7 @@ def spawn(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
         raise ConnectError(f"there is no program {shown!r}; install it, or give its full path") from None
     except (OSError, ValueError) as problem:
         raise ConnectError(f"{shown!r} can't be started: {problem}") from None
-    return Child(process)
+    return ChildProcess(process)
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -14,10 +14,10 @@ import pytest
 
 from client.scripted import script
 from longshore import Ask, Client, ClientError, ConnectError, Context, HttpRefused, Server, Tool, ToolError
-from longshore.client.channel import Channel, FrameInfo
-from longshore.client.targets import Target, TransportOptions, find
-from longshore.testing import check, record, recorder, replay
-from longshore.testing.recorder import Recording, RecordingChannel, Redaction
+from longshore.client.channel import Channel, FrameInfo, TransportOptions
+from longshore.client.targets import Target, find
+from longshore.testing import check, record, recording, replay
+from longshore.testing.recording import Recording, RecordingChannel, Redaction
 from longshore.testing.transcript import read_transcript
 from serving import serve
 
@@ -281,7 +281,7 @@ def test_a_missing_folder_for_the_recording_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_size_of_a_recording_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MOST_BYTES", 2000)
+    monkeypatch.setattr(recording, "MOST_BYTES", 2000)
     path = tmp_path / "t"
 
     async def work() -> None:
@@ -416,7 +416,7 @@ def test_concurrent_recordings_leave_one_whole_file(tmp_path: Path) -> None:
 
 def test_a_recording_that_is_too_long_fails_every_later_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that reconnects gets the error too. The limit counts bytes, not characters."""
-    monkeypatch.setattr(recorder, "MOST_BYTES", 3000)
+    monkeypatch.setattr(recording, "MOST_BYTES", 3000)
     app = Server("long")
 
     @app.tool(effects="read")
