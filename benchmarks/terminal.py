@@ -17,9 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from longshore.sandbox.launch import Launch
-from longshore.sandbox.levels import make_sandbox
-
 from benchmarks.claim import Claim, Target
 from benchmarks.command import main
 from benchmarks.desktop_commander import TIMEOUT_MS, DesktopCommander
@@ -27,6 +24,8 @@ from benchmarks.environment import SetupFailed, python
 from benchmarks.load import LoadFailed, Session, measure_in_turns, precedence, progress
 from benchmarks.stdio_server import Answer, StdioServer, count_tokens
 from longshore.errors import SandboxUnavailable
+from longshore.sandbox.launch import Launch
+from longshore.sandbox.levels import make_sandbox
 
 OURS, COMMANDER = "longshore", "Desktop Commander"
 BUBBLEWRAP, LIMITED = "bubblewrap", "bubblewrap, limited as ours"

@@ -12,7 +12,15 @@ from longshore import __version__
 from longshore.app import Server
 from longshore.errors import ConfigError
 
-CATEGORIES = ("browser-lifecycle", "navigation", "content-capture", "interaction", "discovery", "filesystem", "terminal")
+CATEGORIES = (
+    "browser-lifecycle",
+    "navigation",
+    "content-capture",
+    "interaction",
+    "discovery",
+    "filesystem",
+    "terminal",
+)
 """The categories of our tools. A new category is added here first."""
 
 INSTRUCTIONS = (
