@@ -90,7 +90,10 @@ def is_kernel_file(descriptor: int) -> bool:
 
 
 def holds_kernel_files(folder: int) -> bool:
-    """Whether a file system of the kernel's own is mounted somewhere below an open folder, on Linux."""
+    """Whether a file system of the kernel's own is mounted somewhere below an open folder, on Linux.
+
+    Raises OSError where /proc is not mounted.
+    """
     path = os.fsencode(descriptor_path(folder)).rstrip(b"/") + b"/"
     with open("/proc/self/mountinfo", "rb") as file:
         # … the mount point is the fifth field, where spaces are escaped; after " - " comes the type.

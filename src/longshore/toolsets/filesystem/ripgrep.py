@@ -41,9 +41,12 @@ class RipgrepFailed(Exception):
 def find_ripgrep(folder: int) -> str | None:
     """The path of ripgrep, if it is installed and can be confined to the ordinary files of an open folder."""
     path = shutil.which("rg")
-    if path is None or not landlock.is_available() or holds_kernel_files(folder):
+    if path is None or not landlock.is_available():
         return None
-    return os.path.realpath(path)
+    try:
+        return None if holds_kernel_files(folder) else os.path.realpath(path)
+    except OSError:
+        return None  # without /proc it can't be started in an open folder
 
 
 def start_ripgrep(
