@@ -15,7 +15,7 @@ import pytest
 from msgspec import UNSET
 
 from longshore import Client, Server
-from longshore.errors import ToolFailed
+from longshore.errors import LongshoreError, ToolFailed
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.toolsets.terminal import tools
 from longshore.toolsets.terminal.options import TerminalOptions
@@ -359,6 +359,15 @@ async def test_the_user_is_asked(folder: Path, era: str) -> None:
         assert (await ask(client, "run", command="echo yes")).startswith("yes\n")
         assert "did not allow" in await refusal(client, "run", command="touch pwn")
     assert asked == ["Run this command?\necho yes", "Run this command?\ntouch pwn"]
+    assert not (folder / "pwn").exists()
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_nothing_runs_if_the_user_can_not_be_asked(folder: Path, era: str) -> None:
+    async with connected(serve(policy="ask"), era=era) as client:
+        with pytest.raises(LongshoreError):
+            await client.call_tool("terminal_run", {"command": "touch pwn"})
+        assert await ask(client, "list") == "no commands"
     assert not (folder / "pwn").exists()
 
 
