@@ -156,6 +156,27 @@ def test_a_virtual_environment_shows_nothing_but_an_installation_of_python(tmp_p
     assert [path for path in shown if path.startswith(str(tmp_path))] == expected
 
 
+@pytest.mark.parametrize("bait", ["pipe", "device", "folder", "loop", "bytes"])
+def test_settings_that_a_command_made_unreadable_are_left_out(tmp_path: Path, bait: str) -> None:
+    path = tmp_path / "pyvenv.cfg"
+    match bait:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case "loop":
+            path.symlink_to(path)
+        case _:
+            path.write_bytes(b"home = \xff\0/bin\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("python3")
+    (tmp_path / "bin" / "python3").symlink_to("python")
+    shown = VisiblePaths({"HOME": "", "PATH": "/usr/bin"}).find([str(tmp_path)]).paths
+    assert "/usr" in shown and not [path for path in shown if path.startswith(str(tmp_path))]
+
+
 def test_a_new_virtual_environment_is_found_by_the_next_command(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

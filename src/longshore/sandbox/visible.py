@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from glob import iglob
+from glob import escape, iglob
 from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
+from longshore.files import read_regular
 from longshore.sandbox.roots import is_in, is_within
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/current-system")
@@ -49,6 +50,8 @@ TOOLCHAINS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     ("", ".tool-versions", ()),
 )
 """A variable, the usual folder in the home folder, and its folders that are shown: in the others may be credentials."""
+SETTINGS_BYTES: Final = 1 << 16
+"""Read of a pyvenv.cfg, which has five lines."""
 MOST_FOLDERS: Final = 500
 """Looked at in each root for virtual environments."""
 MOST_CACHED: Final = 32
@@ -181,13 +184,14 @@ def _virtual_environment_pythons(root: str) -> Iterator[str]:
     """The programs outside of a root that Python's virtual environments in it start with, and those on the way."""
     for folder in islice(_folders(root), MOST_FOLDERS):
         try:
-            with open(os.path.join(folder, "pyvenv.cfg"), encoding="utf-8") as file:
-                settings = dict(_setting(line) for line in file.read(1 << 16).splitlines())
-        except (OSError, UnicodeDecodeError):
+            text, _ = read_regular(os.path.join(folder, "pyvenv.cfg"), SETTINGS_BYTES)  # never waits for a pipe
+        except OSError:
             continue
-        if home := settings.get("home", ""):
+        settings = dict(_setting(line) for line in text.decode(errors="replace").splitlines())
+        home = settings.get("home", "")
+        if os.path.isabs(home) and "\0" not in home:
             yield os.path.join(home, "python3")
-        for link in iglob(os.path.join(folder, "bin", "python*")):
+        for link in iglob(os.path.join(escape(folder), "bin", "python*")):
             for _ in range(40):  # as many links as Linux follows
                 if not os.path.islink(link):
                     break
@@ -224,6 +228,6 @@ def _python_installation(program: str) -> Iterator[str]:
     """
     folder = os.path.dirname(os.path.dirname(program))
     known = os.path.basename(os.path.dirname(program)) == "bin" and _PYTHON.fullmatch(os.path.basename(program))
-    if known and os.access(program, os.X_OK) and any(iglob(os.path.join(folder, "lib", "py*", "os.py"))):
+    if known and os.access(program, os.X_OK) and any(iglob(os.path.join(escape(folder), "lib", "py*", "os.py"))):
         for part in _PYTHON_PARTS:
             yield os.path.join(folder, part)
