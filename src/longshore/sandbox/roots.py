@@ -32,7 +32,7 @@ class Roots(Struct, frozen=True):
         wanted = [path for uri in uris if (path := _path(uri)) is not None and os.path.isdir(path)]
         mine = [root for root in self.folders if any(is_within(root, path) for path in wanted)]
         theirs = [path for path in wanted if any(is_within(path, root) for root in self.folders)]
-        narrowed = _merge([*mine, *theirs])
+        narrowed = merge([*mine, *theirs])
         if narrowed or not self.folders:
             return Roots(narrowed, self.why)
         listed = ", ".join(uris[:5])[:500] or "none"
@@ -48,7 +48,7 @@ def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
         if not path or not os.path.isdir(real[-1]):
             where = f" ({origin})" if origin else ""
             raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
-    return Roots(_merge(real))
+    return Roots(merge(real))
 
 
 def default_roots(environ: Mapping[str, str] | None = None) -> Roots:
@@ -86,7 +86,7 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
     return any(is_within(path, folder) for folder in folders)
 
 
-def _merge(paths: Iterable[str]) -> tuple[str, ...]:
+def merge(paths: Iterable[str]) -> tuple[str, ...]:
     """Each folder once, without those that lie in another."""
     distinct = list(dict.fromkeys(paths))
     return tuple(p for p in distinct if not any(p != other and is_within(p, other) for other in distinct))
