@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from longshore.sandbox.levels import Sandbox
 
 Policy = Literal["open", "allow-list", "ask"]
+_MOST_BYTES: Final = 16_384
+"""Of a description of the machine."""
 
 
 class TerminalOptions(Struct, frozen=True, kw_only=True):
@@ -52,11 +55,45 @@ def make_sandbox(options: TerminalOptions) -> Sandbox:
 
 
 def available(self: Any) -> str | None:
-    """Why commands can't be confined here as the options ask, and the fix. `self` has them as `options`."""
-    from longshore.errors import SandboxUnavailable
+    """Why commands can't be confined here as the options ask, and the fix. `self` has them as `options`.
 
+    Trying the mechanisms takes 60 ms, so a start relies on the last success on the same machine since it was booted.
+    It decides only what is offered: `make_sandbox` tries them again before the first command.
+    """
+    from longshore.errors import SandboxUnavailable
+    from longshore.files import read_regular, user_directory, write_atomic
+
+    folder = user_directory("cache")
+    path, tried = f"{folder}/sandbox-{self.options.level}", _describe_machine()
+    try:
+        if folder is not None and read_regular(path, _MOST_BYTES)[0] == tried:
+            return None
+    except OSError:
+        pass
     try:
         make_sandbox(self.options)
+        if folder is not None:
+            write_atomic(path, tried, 0o600)
     except SandboxUnavailable as problem:
         return str(problem)
+    except OSError:  # it can't be remembered
+        pass
     return None
+
+
+def _describe_machine() -> bytes:
+    """What decides which mechanisms work: the kernel that runs, the user, the cgroup, and bubblewrap."""
+    parts = [f"{os.geteuid()} {os.environ.get('PATH')}".encode()]
+    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/cgroup"):
+        try:
+            with open(path, "rb") as file:
+                parts.append(file.read(_MOST_BYTES))
+        except OSError:
+            parts.append(b"")
+    for folder in os.get_exec_path():
+        try:
+            status = os.stat(os.path.join(folder, "bwrap"))
+            parts.append(f"{folder} {status.st_mtime_ns} {status.st_mode}".encode())
+        except OSError:
+            continue
+    return b"\n".join(parts)[:_MOST_BYTES]
