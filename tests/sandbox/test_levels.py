@@ -217,20 +217,17 @@ def test_the_exit_code_is_the_commands(place: Place, mechanism: str, level: Leve
 
 
 SIGNALLED = """
-import os, signal, sys
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 inner = os.fork()
-try:
-    if not inner:
-        os.setsid()
-        print("ready", flush=True)
-    signal.pause()
-finally:
-    if inner:
-        os.waitpid(inner, 0)
-        print("outer", flush=True)
-        os._exit(3)
-    print("inner", flush=True)
+if not inner:
+    os.setsid()
+    print("ready", flush=True)
+signal.sigwait([signal.SIGTERM])
+if inner:
+    os.waitpid(inner, 0)
+print("outer" if inner else "inner", flush=True)
+os._exit(3)
 """
 
 

@@ -171,6 +171,25 @@ def test_an_ordinary_user_is_bounded_without_cgroups() -> None:
     assert "Cannot fork" in text and "all" not in text
 
 
+@both
+@pytest.mark.parametrize("level", ["read-only", "workspace", "workspace+net"])
+def test_settings_of_the_kernel_can_not_be_written(place: Place, mechanism: str, level: Level) -> None:
+    """By root they could be, even without capabilities: core_pattern runs a program outside of every sandbox."""
+    source = """
+import os
+opened = []
+for folder, _, names in os.walk("/proc/sys"):
+    for name in names:
+        try:
+            os.close(os.open(os.path.join(folder, name), os.O_WRONLY))
+        except OSError:
+            continue
+        opened.append(name)
+print(os.path.exists("/proc/sys/kernel/core_pattern"), opened)
+"""
+    assert place.python(place.sandbox(level, mechanism), source) == (0, "True []\n")
+
+
 def test_no_namespace_can_be_made_within_bubblewrap(place: Place) -> None:
     done = place.shell(place.sandbox("workspace"), "unshare -U true || unshare -m true || unshare -n true")
     assert done.code != 0 and done.text.count("unshare failed") == 3

@@ -156,6 +156,62 @@ def test_a_virtual_environment_shows_nothing_but_an_installation_of_python(tmp_p
     assert [path for path in shown if path.startswith(str(tmp_path))] == expected
 
 
+def install_python(folder: Path) -> Path:
+    """A folder that looks like an installation of Python."""
+    (folder / "lib" / "python3.11").mkdir(parents=True)
+    (folder / "lib" / "python3.11" / "os.py").touch()
+    return write_program(folder / "bin" / "python3")
+
+
+@pytest.mark.parametrize("bait", ["part", "folder on the path", "program on the path", "program by way of a root"])
+def test_a_link_that_a_command_wrote_makes_nothing_visible(tmp_path: Path, bait: str) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    other.mkdir()
+    (other / "lib").mkdir()
+    secret = write_program(other / "bin" / "secret")
+    (root / ".venv").mkdir(parents=True)
+    (root / ".venv" / "pyvenv.cfg").touch()
+    environ = {"HOME": "", "PATH": f"{root}/.venv/bin:{tmp_path}/alias/.venv/bin:{tmp_path}/programs:/usr/bin"}
+    (tmp_path / "alias").symlink_to(root)
+    (tmp_path / "programs").mkdir()
+    if bait == "part":
+        program = install_python(root / "fake")
+        (root / "fake" / "include").symlink_to(other)
+        (root / ".venv" / "bin").mkdir()
+        (root / ".venv" / "bin" / "python").symlink_to(program)
+    elif bait == "folder on the path":
+        (root / ".venv" / "bin").symlink_to(other / "bin")
+    elif bait == "program on the path":
+        (root / ".venv" / "bin").mkdir()
+        (root / ".venv" / "bin" / "x").symlink_to(secret)
+    else:
+        (tmp_path / "programs" / "x").symlink_to(root / "x")
+        (root / "x").symlink_to(secret)
+    shown = VisiblePaths(environ).find([str(root)]).paths
+    assert [path for path in shown if path.startswith(str(tmp_path))] == [str(tmp_path / "programs")]
+
+
+@pytest.mark.parametrize("bait", ["pipe", "device", "folder", "loop", "bytes"])
+def test_settings_that_a_command_made_unreadable_are_left_out(tmp_path: Path, bait: str) -> None:
+    path = tmp_path / "pyvenv.cfg"
+    match bait:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case "loop":
+            path.symlink_to(path)
+        case _:
+            path.write_bytes(b"home = \xff\0/bin\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("python3")
+    (tmp_path / "bin" / "python3").symlink_to("python")
+    shown = VisiblePaths({"HOME": "", "PATH": "/usr/bin"}).find([str(tmp_path)]).paths
+    assert "/usr" in shown and not [path for path in shown if path.startswith(str(tmp_path))]
+
+
 def test_a_new_virtual_environment_is_found_by_the_next_command(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

@@ -56,8 +56,9 @@ class Bubblewrap(Struct, frozen=True):
         mounts.sort(key=lambda mount: mount[0].rstrip("/").count("/"))
         found = [*self.namespaces, *(["--share-net"] if network else [])]
         found += [argument for _, arguments in mounts for argument in arguments]
-        found += ["--dir", "/run", "--remount-ro", "/dev", *(["--remount-ro", "/"] if "/" not in roots else [])]
-        return found
+        # Without capabilities root still may write to /proc/sys, where core_pattern names a program of the machine.
+        read_only = ["/proc", "/dev", *(["/"] if "/" not in roots else [])]
+        return [*found, "--dir", "/run", *(argument for path in read_only for argument in ("--remount-ro", path))]
 
     def argv(
         self, arguments: int, command: Sequence[str], *, members: Sequence[str], rlimits: Rlimits, terminal: bool

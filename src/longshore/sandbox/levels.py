@@ -30,6 +30,7 @@ from longshore.sandbox.git_identity import write_git_settings
 from longshore.sandbox.launch import Launch, Level, Limits
 from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, Host, bubblewrap_fix, detect_host
 from longshore.sandbox.rlimits import Rlimits, process_limits, user_processes
+from longshore.sandbox.roots import merge
 from longshore.sandbox.visible import VisiblePaths
 
 DEFAULT_LEVEL: Final[Level] = "workspace"
@@ -129,10 +130,11 @@ class Sandbox:
         name: str,
         terminal: bool = False,
     ) -> Launch:
-        """How to start a command. `env` is added to the variables that are allowed; `terminal` says that fd 0 is one.
+        """How to start a command in some roots, given by their real paths.
 
-        The first launch in a set of roots looks for toolchains, which takes some milliseconds. Raises ToolError for
-        text that no process can have, OSError if the machine has no descriptors, cgroups or space left.
+        `env` is added to the variables that are allowed; `terminal` says that fd 0 will be one. The first launch in a
+        set of roots looks for toolchains, which takes some 40 ms. Raises ToolError for text that no process can have,
+        OSError if the machine has no descriptors, cgroups or space left.
         """
         if any("\0" in text for text in (*argv, cwd, *env, *env.values())) or any("=" in key for key in env):
             raise ToolError("a NUL character can't be in a command, its folder or its environment, nor = in a variable")
@@ -142,7 +144,8 @@ class Sandbox:
             variables = git | variables
         rlimits = process_limits(self._limits) if self.level != "none" else ()
         group = self._make_cgroup(name)
-        order = _Order(tuple(argv), cwd, variables, tuple(roots), terminal, group, rlimits)
+        # A root within another could be replaced by a link before it is mounted.
+        order = _Order(tuple(argv), cwd, variables, merge(roots), terminal, group, rlimits)
         try:
             if self._bubblewrap is not None:
                 return self._by_bubblewrap(order, self._bubblewrap)

@@ -35,7 +35,7 @@ class Roots(Struct, frozen=True):
         wanted = [os.path.realpath(path) for path in written]
         mine = [root for root in self.folders if any(is_within(root, path) for path in wanted)]
         theirs = [path for path in wanted if any(is_within(path, root) for root in self.folders)]
-        narrowed = _merge([*mine, *theirs])
+        narrowed = merge([*mine, *theirs])
         if narrowed or not self.folders:
             return Roots(narrowed, self.why, _others((*self.given, *written), narrowed))
         listed = ", ".join(uris[:5])[:500] or "none"
@@ -51,7 +51,7 @@ def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
             where = f" ({origin})" if origin else ""
             raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
         real.append(folder)
-    roots = _merge(real)
+    roots = merge(real)
     return Roots(roots, given=_others([os.path.abspath(os.path.expanduser(path)) for path in paths], roots))
 
 
@@ -93,7 +93,7 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
     return any(is_within(path, folder) for folder in folders)
 
 
-def _merge(paths: Iterable[str]) -> tuple[str, ...]:
+def merge(paths: Iterable[str]) -> tuple[str, ...]:
     """Each folder once, without those that lie in another."""
     distinct = list(dict.fromkeys(paths))
     return tuple(p for p in distinct if not any(p != other and is_within(p, other) for other in distinct))

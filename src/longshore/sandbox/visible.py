@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from glob import iglob
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from glob import escape, iglob
 from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
+from longshore.files import read_regular
 from longshore.sandbox.roots import is_in, is_within
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/current-system")
@@ -49,10 +50,14 @@ TOOLCHAINS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     ("", ".tool-versions", ()),
 )
 """A variable, the usual folder in the home folder, and its folders that are shown: in the others may be credentials."""
+SETTINGS_BYTES: Final = 1 << 16
+"""Read of a pyvenv.cfg, which has five lines."""
 MOST_FOLDERS: Final = 500
 """Looked at in each root for virtual environments."""
 MOST_CACHED: Final = 32
 """Sets of roots whose visible paths are known. A server has one, and those that clients narrow it to."""
+MOST_STEPS: Final = 1000
+"""On the way of a path, with those of its links. Linux follows 40 links."""
 MOST_LINKED: Final = 40
 """Single programs outside of every toolchain that links on PATH lead to. Each is a mount, for each command."""
 _INSTALLED: Final = ("lib", "lib64", "libexec", "pkg")
@@ -71,50 +76,56 @@ class Visible(Struct, frozen=True):
 
 
 class VisiblePaths:
-    """Finds what is visible to commands. The system and the toolchains are looked for once."""
+    """Finds what is visible to commands. Toolchains are looked for once for each set of roots."""
 
     def __init__(self, environ: Mapping[str, str], read_paths: Sequence[str] = ()) -> None:
-        self._environ = environ
+        self._environ, self._read_paths = environ, read_paths
         self._home = environ.get("HOME", "") or "/nonexistent"
-        self._paths = _Paths()
-        etc = (found for name in ETC for found in iglob(os.path.join("/etc", name)))
-        for path in (*SYSTEM, *etc, *read_paths):
-            self._paths.show(path)
-        self._show_toolchains()
+        self._programs = dict[tuple[str, ...], _Paths]()
         self._found = dict[tuple[tuple[str, int], ...], Visible]()
 
     def find(self, roots: Sequence[str]) -> Visible:
-        """What is visible to commands in these roots. Looked for again when a root has other entries."""
+        """What is visible to commands in these roots. Virtual environments are looked for when a root has changed."""
         key = tuple((root, os.stat(root).st_mtime_ns) for root in roots)
         found = self._found.get(key)
         if found is None:
-            while len(self._found) >= MOST_CACHED:
-                del self._found[next(iter(self._found))]
-            found = self._found[key] = self._find(roots)
+            for cached in (self._found, self._programs):
+                if len(cached) >= MOST_CACHED:
+                    cached.clear()
+            found = self._found[key] = self._find(tuple(roots))
         return found
 
-    def _find(self, roots: Sequence[str]) -> Visible:
-        paths = self._paths.copy()
+    def _find(self, roots: tuple[str, ...]) -> Visible:
+        if roots not in self._programs:
+            self._programs[roots] = self._find_programs(roots)
+        paths = self._programs[roots].copy()
         for root in roots:
             for program in _virtual_environment_pythons(root):
                 for part in _python_installation(program):
                     paths.show(part)
-        return paths.outside(roots)
+        return paths.visible()
 
-    def _show_toolchains(self) -> None:
-        for variable, usual, parts in TOOLCHAINS:
-            folder = self._environ.get(variable, "") or (usual and os.path.join(self._home, usual))
-            if os.path.isabs(folder) and not self._holds_home(folder):
-                for path in (os.path.join(folder, part) for part in parts) if parts else (folder,):
-                    self._paths.show(path)
+    def _find_programs(self, roots: tuple[str, ...]) -> _Paths:
+        paths = _Paths(roots)
+        etc = (found for name in ETC for found in iglob(os.path.join("/etc", name)))
+        for path in (*SYSTEM, *etc, *self._read_paths, *self._managed()):
+            paths.show(path)
         listed = self._environ.get("PATH", "").split(":")
         folders = [path for path in listed if os.path.isabs(path) and not self._holds_home(path)]
         for folder in folders:
-            self._paths.show(self._toolchain(folder))
-        linked = (path for folder in folders for path in _linked_programs(folder) if not self._paths.has(path))
+            paths.show(self._toolchain(folder))
+        linked = (path for folder in folders for path in _linked_programs(folder, paths.has, roots))
         for path in islice(linked, MOST_LINKED):
             toolchain = self._toolchain(os.path.dirname(path))
-            self._paths.show(path if toolchain == os.path.dirname(path) else toolchain)
+            paths.show(path if toolchain == os.path.dirname(path) else toolchain)
+        return paths
+
+    def _managed(self) -> Iterator[str]:
+        """Folders in which version managers install programs."""
+        for variable, usual, parts in TOOLCHAINS:
+            folder = self._environ.get(variable, "") or (usual and os.path.join(self._home, usual))
+            if os.path.isabs(folder) and not self._holds_home(folder):
+                yield from (os.path.join(folder, part) for part in parts) if parts else (folder,)
 
     def _toolchain(self, programs: str) -> str:
         """The folder that a folder of programs belongs to, if it looks like an installation; else the folder itself."""
@@ -133,61 +144,83 @@ class VisiblePaths:
 
 
 class _Paths:
-    """Real paths that are shown, and links that lead to them."""
+    """Real paths that are shown, and links that lead to them. In the roots everything is visible anyway."""
 
-    def __init__(self, paths: Iterable[str] = (), links: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, roots: tuple[str, ...], paths: Iterable[str] = (), links: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        self._roots = roots
         self._paths = set(paths)
         self._links = dict(links)
 
     def copy(self) -> _Paths:
-        return _Paths(self._paths, self._links.items())
+        return _Paths(self._roots, self._paths, self._links.items())
 
     def has(self, path: str) -> bool:
         return is_in(path, self._paths) or is_in(path, self._links)
 
     def show(self, path: str) -> None:
-        """Show what a path leads to, and if it is another path, a link to it. Does nothing if it doesn't exist."""
-        path, real = os.path.normpath(path), os.path.realpath(path)
-        if real == "/" or not os.path.exists(real):
+        """Show what a path leads to, and if it is another path, a link to it. Does nothing if it doesn't exist.
+
+        Nor if it leads through a root: there commands write links as they like, to anything.
+        """
+        path = os.path.normpath(path)
+        real = os.path.realpath(path)
+        if real == "/" or not os.path.exists(real) or _leads_through(path, self._roots):
             return
         if not self.has(real):
             self._paths.add(real)
         if not self.has(path):
             self._links[path] = real
 
-    def outside(self, roots: Sequence[str]) -> Visible:
-        """All that does not lie in a root, nor in another."""
-        paths = (path for path in self._paths if not is_in(path, roots) and not is_in(path, self._paths - {path}))
-        links = (
-            link for link in self._links if not is_in(link, roots) and not is_in(link, self._links.keys() - {link})
-        )
-        return Visible(tuple(sorted(paths)), tuple((link, self._links[link]) for link in sorted(links)))
+    def visible(self) -> Visible:
+        """All that does not lie in another path or link."""
+        paths = sorted(path for path in self._paths if not is_in(path, self._paths - {path}))
+        links = sorted(link for link in self._links if not is_in(link, self._links.keys() - {link}))
+        return Visible(tuple(paths), tuple((link, self._links[link]) for link in links))
 
 
-def _linked_programs(folder: str) -> Iterator[str]:
-    """Programs elsewhere that links in a folder of programs lead to."""
+def _leads_through(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path comes by one of these folders, when its links are followed."""
+    pending, here = path.split("/")[::-1], "/"
+    for _ in range(MOST_STEPS):
+        if not pending:
+            return False
+        name = pending.pop()
+        here = os.path.dirname(here) if name == ".." else os.path.join(here, name) if name not in ("", ".") else here
+        if is_in(here, folders):
+            return True
+        if os.path.islink(here):
+            pending += os.readlink(here).split("/")[::-1]
+            here = "/" if os.readlink(here).startswith("/") else os.path.dirname(here)
+    return True
+
+
+def _linked_programs(folder: str, is_shown: Callable[[str], bool], roots: Sequence[str]) -> Iterator[str]:
+    """Programs not yet shown that links in a folder of programs lead to, but not through a root."""
     try:
         with os.scandir(folder) as entries:
-            links = [entry.path for entry in entries if entry.is_symlink()]
+            links = sorted(entry.path for entry in entries if entry.is_symlink())
     except OSError:
         return
-    for link in sorted(links):
-        target = os.path.realpath(link)
-        if os.path.isfile(target) and os.access(target, os.X_OK):
-            yield target
+    for link in links:
+        path = os.path.realpath(link)
+        if not is_shown(path) and not _leads_through(link, roots) and os.path.isfile(path) and os.access(path, os.X_OK):
+            yield path
 
 
 def _virtual_environment_pythons(root: str) -> Iterator[str]:
     """The programs outside of a root that Python's virtual environments in it start with, and those on the way."""
     for folder in islice(_folders(root), MOST_FOLDERS):
         try:
-            with open(os.path.join(folder, "pyvenv.cfg"), encoding="utf-8") as file:
-                settings = dict(_setting(line) for line in file.read(1 << 16).splitlines())
-        except (OSError, UnicodeDecodeError):
+            text, _ = read_regular(os.path.join(folder, "pyvenv.cfg"), SETTINGS_BYTES)  # never waits for a pipe
+        except OSError:
             continue
-        if home := settings.get("home", ""):
+        settings = dict(_setting(line) for line in text.decode(errors="replace").splitlines())
+        home = settings.get("home", "")
+        if os.path.isabs(home) and "\0" not in home:
             yield os.path.join(home, "python3")
-        for link in iglob(os.path.join(folder, "bin", "python*")):
+        for link in iglob(os.path.join(escape(folder), "bin", "python*")):
             for _ in range(40):  # as many links as Linux follows
                 if not os.path.islink(link):
                     break
@@ -224,6 +257,6 @@ def _python_installation(program: str) -> Iterator[str]:
     """
     folder = os.path.dirname(os.path.dirname(program))
     known = os.path.basename(os.path.dirname(program)) == "bin" and _PYTHON.fullmatch(os.path.basename(program))
-    if known and os.access(program, os.X_OK) and any(iglob(os.path.join(folder, "lib", "py*", "os.py"))):
+    if known and os.access(program, os.X_OK) and any(iglob(os.path.join(escape(folder), "lib", "py*", "os.py"))):
         for part in _PYTHON_PARTS:
             yield os.path.join(folder, part)

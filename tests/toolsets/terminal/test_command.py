@@ -223,6 +223,12 @@ def test_a_pattern_that_can_not_be_matched_is_refused(pattern: str) -> None:
         OutputPattern(pattern)
 
 
+async def test_a_wait_for_the_end_reads_no_output_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = await finished(shell("seq 1 100000"))
+    monkeypatch.setattr(type(command.output), "read", None)
+    assert await command.wait(PATIENCE) == "exit"
+
+
 async def test_two_waits_at_once() -> None:
     async with running(python(f"print('x', flush=True); {FOREVER}")) as command:
         waits = command.wait(PATIENCE, until="output"), command.wait(PATIENCE, pattern=OutputPattern("x"))

@@ -15,12 +15,12 @@ import pytest
 from msgspec import UNSET
 
 from longshore import Client, Server
-from longshore.errors import ToolFailed
+from longshore.errors import LongshoreError, SandboxUnavailable, ToolFailed
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.toolsets.terminal import tools
 from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.tools import Terminal
-from talk import ERAS, result
+from talk import ERAS, call, result, text
 
 from .started import NAP, command_lines, own_children, until
 
@@ -362,6 +362,15 @@ async def test_the_user_is_asked(folder: Path, era: str) -> None:
     assert not (folder / "pwn").exists()
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_nothing_runs_if_the_user_can_not_be_asked(folder: Path, era: str) -> None:
+    async with connected(serve(policy="ask"), era=era) as client:
+        with pytest.raises(LongshoreError):
+            await client.call_tool("terminal_run", {"command": "touch pwn"})
+        assert await ask(client, "list") == "no commands"
+    assert not (folder / "pwn").exists()
+
+
 # -- the sandbox
 
 
@@ -399,13 +408,32 @@ async def test_too_many_commands_are_refused(folder: Path) -> None:
         assert "no more than 1 commands may run at once: c1" in await refusal(client, "run", command="true")
 
 
-def test_an_unavailable_sandbox_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from longshore.errors import SandboxUnavailable
+def refuse(*_: object, **__: object) -> Any:
+    raise SandboxUnavailable("bwrap is not installed", "install bubblewrap")
 
-    def refuse(*_: object, **__: object) -> None:
-        raise SandboxUnavailable("bwrap is not installed", "install bubblewrap")
 
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_an_unavailable_sandbox_says_what_to_install(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshore.sandbox.levels.make_sandbox", refuse)
     app = serve()
     assert result(app, "tools/list")["tools"] == []
     assert app.catalog.toolsets["terminal"].unavailable == "bwrap is not installed; install bubblewrap"
+    monkeypatch.undo()
+    assert len(result(serve(), "tools/list")["tools"]) == 5
+
+
+def test_a_start_relies_on_the_last_success(cache: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    assert len(result(serve(), "tools/list")["tools"]) == 5
+    monkeypatch.setattr("longshore.sandbox.levels.make_sandbox", refuse)
+    app = serve()
+    assert len(result(app, "tools/list")["tools"]) == 5
+    failed = call(app, "terminal_run", {"command": "touch pwn"})
+    assert failed["isError"] is True and text(failed) == "bwrap is not installed; install bubblewrap"
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")  # where another bubblewrap may be
+    assert result(serve(), "tools/list")["tools"] == []
+    assert result(serve(level="read-only"), "tools/list")["tools"] == []

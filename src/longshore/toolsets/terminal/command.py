@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from time import monotonic, time
+from time import monotonic
 from typing import Final, final
 
 from longshore.errors import ToolError
@@ -73,8 +73,6 @@ class Command:
     def __init__(self, launch: Launch, started: Started, text: str, screen: Screen | None) -> None:
         self.text, self.screen, self.output = text, screen, Output()
         self.pid = started.process.pid
-        self.started = time()
-        """Seconds since the epoch."""
         self.exit_code: int | None = None
         """None while it runs. After signal n it is 128 + n, as in a shell."""
         self.signal = ""
@@ -199,7 +197,7 @@ class Command:
 
     async def _feed_earlier(self, waiter: Waiter, after: int) -> None:
         """Give a waiter what was printed before it came. Nothing is printed between the last part and the return."""
-        while (after := self.output.skip_dropped(after)) < self.output.size:
+        while waiter.takes_output and (after := self.output.skip_dropped(after)) < self.output.size:
             data = self.output.read(after, after + _CHUNK_BYTES)
             waiter.take(data)
             after += len(data) or self.output.size

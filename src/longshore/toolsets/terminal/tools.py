@@ -8,7 +8,7 @@ import shlex
 from typing import Annotated, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
-from longshore.errors import Declined, ToolError
+from longshore.errors import Declined, SandboxUnavailable, ToolError
 from longshore.protocol.content import ResourceLink, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_lines
 from longshore.registry.toolset import Toolset, tool
@@ -229,6 +229,8 @@ class Terminal(Toolset):
 
         try:
             return await asyncio.to_thread(make)
+        except SandboxUnavailable as problem:
+            raise ToolError(str(problem)) from None
         except OSError as problem:
             raise ToolError(f"the command can't be started: {problem.strerror}") from None
 

@@ -21,6 +21,11 @@ class Waiter:
         self._timer: asyncio.TimerHandle | None = None
         self.reason: asyncio.Future[Reason] = self._loop.create_future()
 
+    @property
+    def takes_output(self) -> bool:
+        """Whether output can make a difference to it."""
+        return not self.reason.done() and (self._until != "exit" or self._pattern is not None)
+
     def take(self, data: bytes) -> None:
         """Take output. A pattern is looked for besides what is waited for."""
         if self._pattern is not None and not self.reason.done() and self._pattern.feed(data):
