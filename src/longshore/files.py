@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Literal, Protocol
 
 _DIRECTORIES = {
     "config": ("XDG_CONFIG_HOME", ".config"),
@@ -61,7 +61,14 @@ def read_regular(path: str, most: int) -> tuple[bytes, os.stat_result]:
         os.close(descriptor)
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes, mode: int | None = None) -> None:
+class Parts(Protocol):
+    """Data that is read part by part; its length is that of all parts."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes | Parts, mode: int | None = None) -> None:
     """Replace a file's content in one step: a concurrent reader finds the old or the new content. Raises OSError.
 
     Without `mode` an existing file keeps its own, and a new one gets the mode that the umask leaves.
@@ -73,7 +80,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, mode: int | None = N
     try:
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, _usual_mode(path) if mode is None else mode)
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
         os.replace(draft, path)
     except BaseException:
         os.unlink(draft)

@@ -98,18 +98,26 @@ def fit_ends(text: str, max_tokens: int = DEFAULT_TOKENS, note: str = "") -> str
     room, text = _room(max_tokens), _without_surrogates(text)
     if len(text) <= room and json_length(text) <= room:
         return text
-    half = (room - NOTE_CHARACTERS) // 2
-    head, tail = longest_prefix(text, half), _suffix(text, half)
-    # Broken lines are left out, unless they are most of what there is.
-    if (end := head.rfind("\n")) > len(head) // 2:
-        head = head[:end]
-    if 0 <= (begin := tail.find("\n")) < len(tail) // 2:
-        tail = tail[begin + 1 :]
+    head, tail = cut_ends(text, text, max_tokens)
     left = text[len(head) : len(text) - len(tail)]
     lines = left.strip("\n").count("\n") + 1
     size = f"{lines:,} lines" if lines > 1 else f"{len(left):,} characters"
     hint = f"; {cut_line(note, NOTE_CHARACTERS - 80)}" if note else ""
     return f"{head}\n[… {size} left out{hint} …]\n{tail}"
+
+
+def cut_ends(first: str, last: str, max_tokens: int) -> tuple[str, str]:
+    """The beginning of one text and the end of another, which fit a budget together with a note between them.
+
+    Broken lines are left out, unless they are most of what there is.
+    """
+    half = (_room(max_tokens) - NOTE_CHARACTERS) // 2
+    head, tail = longest_prefix(first, half), _suffix(last, half)
+    if (end := head.rfind("\n")) > len(head) // 2:
+        head = head[:end]
+    if 0 <= (begin := tail.find("\n")) < len(tail) // 2:
+        tail = tail[begin + 1 :]
+    return head, tail
 
 
 def cut_line(line: str, room: int) -> str:

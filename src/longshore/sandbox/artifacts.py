@@ -19,7 +19,7 @@ from typing import Final, final
 from msgspec import Struct
 
 from longshore.errors import ResourceNotFound, ToolError
-from longshore.files import write_atomic
+from longshore.files import Parts, write_atomic
 
 SCHEME: Final = "artifact"
 QUOTA_BYTES: Final = 256 << 20
@@ -71,7 +71,7 @@ class ArtifactStore:
         self._clock = clock
         self._swept = -math.inf
 
-    def put(self, owner: str, name: str, data: bytes, mime_type: str = BINARY) -> Artifact:
+    def put(self, owner: str, name: str, data: bytes | Parts, mime_type: str = BINARY) -> Artifact:
         """Store a file for a principal. Raises ToolError if it can't be stored."""
         if not _MIME_TYPE.fullmatch(mime_type):
             raise ToolError(f"{mime_type[:100]!r} is no MIME type, such as text/plain")

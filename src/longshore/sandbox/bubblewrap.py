@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from longshore.sandbox.environment import STARTER
+from longshore.sandbox.environment import STARTER, SYSTEM_PATH
 from longshore.sandbox.rlimits import Rlimits, ulimit_commands
 from longshore.sandbox.roots import is_in
 from longshore.sandbox.visible import Visible
@@ -21,9 +21,12 @@ TEMPORARY_BYTES: Final = 1 << 30
 """Of each private folder: /tmp, the home folder, /dev/shm. They lie in memory."""
 WRAPPERS: Final = 2
 """Processes before the command's own: the monitor outside, and the first of the namespace."""
-PACKAGE: Final = "bubblewrap"
 _SIZE_SINCE: Final = (0, 7)
-_SECONDS: Final = 10.0
+_NO_NAMESPACES_WITHIN: Final = ("--unshare-user", "--disable-userns")
+"""In a namespace of users a command would have capabilities, with which most holes of kernels are reached."""
+_NO_NAMESPACES_SINCE: Final = (0, 8)
+PROBE_SECONDS: Final = 10.0
+"""For trying out a mechanism. It takes some milliseconds."""
 _NAMESPACES: Final = ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
 
 
@@ -33,6 +36,11 @@ class Bubblewrap(Struct, frozen=True):
     program: str
     version: tuple[int, ...]
 
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """New namespaces of every kind, without capabilities, that end with the server."""
+        return (*_NAMESPACES, *(_NO_NAMESPACES_WITHIN if self.version >= _NO_NAMESPACES_SINCE else ()))
+
     def arguments(
         self, visible: Visible, roots: Sequence[str], home: str, *, writable: bool, network: bool
     ) -> list[str]:
@@ -40,13 +48,13 @@ class Bubblewrap(Struct, frozen=True):
         private = ["/tmp", "/dev/shm", *([home] if os.path.isabs(home) and home != "/" else [])]  # noqa: S108
         bind = "--bind" if writable else "--ro-bind"
         mounts = [("/proc", ["--proc", "/proc"]), ("/dev", ["--dev", "/dev"])]
-        mounts += [(path, [*self._size(), "--tmpfs", path]) for path in private if not is_in(path, roots)]
-        mounts += [(target, ["--ro-bind-try", source, target]) for source, target in visible.binds]
-        mounts += [(link, ["--symlink", target, link]) for target, link in visible.links]
+        mounts += [(path, [*self._private(), "--tmpfs", path]) for path in private if not is_in(path, roots)]
+        mounts += [(path, ["--ro-bind-try", path, path]) for path in visible.paths]
+        mounts += [(link, ["--symlink", path, link]) for link, path in visible.links]
         mounts += [(root, [bind, root, root]) for root in roots]
         # Parents first: what is mounted later hides what was there.
         mounts.sort(key=lambda mount: mount[0].rstrip("/").count("/"))
-        found = [*_NAMESPACES, *(["--share-net"] if network else [])]
+        found = [*self.namespaces, *(["--share-net"] if network else [])]
         found += [argument for _, arguments in mounts for argument in arguments]
         found += ["--dir", "/run", "--remount-ro", "/dev", *(["--remount-ro", "/"] if "/" not in roots else [])]
         return found
@@ -57,20 +65,22 @@ class Bubblewrap(Struct, frozen=True):
         """What to start: a shell joins the cgroups, sets the limits and becomes bubblewrap.
 
         So the limits bind before anything of the command runs, and no code of ours runs between fork and exec. The
-        arguments come from a descriptor: the environment among them is nobody's business who can list processes.
+        arguments come from a descriptor: the environment among them is in no list of processes.
         """
-        script = " && ".join([*(f"echo $$ >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
-        own_terminal = ("setsid", "--ctty") if terminal else ()
+        script = " && ".join([*(f"echo 0 >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
+        own_terminal = ("setsid", "-c") if terminal else ()
         wrapped = (self.program, "--args", str(arguments), "--", *own_terminal, *command)
         return ("/bin/sh", "-c", f'{script} && exec "$@"', "sh", *wrapped)
 
-    def _size(self) -> list[str]:
-        return ["--size", str(TEMPORARY_BYTES)] if self.version >= _SIZE_SINCE else []
+    def _private(self) -> list[str]:
+        """Permissions and size of the next folder in memory."""
+        size = ["--size", str(TEMPORARY_BYTES)] if self.version >= _SIZE_SINCE else []
+        return ["--perms", "1777", *size]
 
 
 def find_bubblewrap() -> Bubblewrap | str:
     """The bubblewrap of this machine; else a sentence that says why there is none, or why it does not work."""
-    program = shutil.which("bwrap")
+    program = shutil.which("bwrap", path=SYSTEM_PATH)
     if program is None:
         return "bwrap is not installed"
     number = re.search(r"(\d+)\.(\d+)", _run([program, "--version"])[1])
@@ -78,14 +88,14 @@ def find_bubblewrap() -> Bubblewrap | str:
         return f"{program} does not tell its version"
     found = Bubblewrap(program, (int(number[1]), int(number[2])))
     # Binding / itself shows on every system that the namespaces, /proc and /dev can be made.
-    code, output = _run([program, *_NAMESPACES, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
+    code, output = _run([program, *found.namespaces, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
     return found if code == 0 else f"{program} does not work here: {output.strip()[:200] or f'exit code {code}'}"
 
 
 def _run(argv: list[str]) -> tuple[int, str]:
     try:
         done = subprocess.run(
-            argv, env=STARTER, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
+            argv, env=STARTER, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROBE_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         return 1, str(problem)

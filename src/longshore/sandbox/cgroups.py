@@ -32,13 +32,18 @@ _numbers = count()
 class Cgroup:
     """The cgroup of one command: a folder in each hierarchy."""
 
-    def __init__(self, folders: tuple[str, ...]) -> None:
+    def __init__(self, folders: tuple[str, ...], version: int) -> None:
         self.folders = folders
+        self._version = version
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Files that a process writes its number to for joining."""
-        return tuple(os.path.join(folder, "cgroup.procs") for folder in self.folders)
+        """Files that a process with one thread writes a 0 to for joining.
+
+        In version 1 the file of threads: for cgroup.procs the kernel stops all forks, which takes it up to 10 ms.
+        """
+        name = "cgroup.procs" if self._version == 2 else "tasks"
+        return tuple(os.path.join(folder, name) for folder in self.folders)
 
     def remove(self) -> None:
         """Kill every process in the group and delete it. May be called again."""
@@ -81,7 +86,7 @@ class CgroupParents(Struct, frozen=True):
     def make(self, name: str, limits: Limits) -> Cgroup:
         """Make a cgroup with these limits. Raises OSError."""
         name = f"{PREFIX}{os.getpid()}-{next(_numbers)}-{name}"
-        group = Cgroup(tuple(os.path.join(parent, name) for parent, _ in self.folders))
+        group = Cgroup(tuple(os.path.join(parent, name) for parent, _ in self.folders), self.version)
         try:
             for folder, (_, controllers) in zip(group.folders, self.folders, strict=True):
                 os.mkdir(folder, 0o755)
@@ -106,29 +111,32 @@ class CgroupParents(Struct, frozen=True):
             for name in os.listdir(parent):
                 owner = name.removeprefix(PREFIX).partition("-")[0]
                 if name.startswith(PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
-                    Cgroup((os.path.join(parent, name),)).remove()
+                    Cgroup((os.path.join(parent, name),), self.version).remove()
 
 
 def find_cgroups() -> CgroupParents | str:
-    """Where cgroups can be made; else a sentence that says why they can't."""
+    """Where cgroups can be made; else a sentence that says why they can't. Old cgroups of ours are deleted."""
     try:
-        with (
-            open("/proc/self/cgroup", encoding="utf-8") as groups,
-            open("/proc/self/mountinfo", encoding="utf-8") as all,
-        ):
-            own = [line.rstrip("\n").split(":", 2) for line in groups]
-            mounts = [line.split() for line in all]
+        parents = read_parents()
     except OSError as problem:
         return f"{problem.filename} can't be read ({problem.strerror})"
-    for parents in (_find_version_2(own, mounts), _find_version_1(own, mounts)):
-        if parents is not None:
-            try:
-                parents.sweep()
-                parents.make("probe", Limits()).remove()
-            except OSError as problem:
-                return f"no cgroup can be made in {parents.folders[0][0]} ({problem.strerror})"
-            return parents
-    return "no folder of /sys/fs/cgroup that has the controller of processes can be written"
+    if parents is None:
+        return "no folder of /sys/fs/cgroup that has the controller of processes can be written"
+    try:
+        parents.sweep()
+        parents.make("probe", Limits()).remove()
+    except OSError as problem:
+        return f"no cgroup can be made in {parents.folders[0][0]} ({problem.strerror})"
+    return parents
+
+
+def read_parents(process: str = "/proc/self") -> CgroupParents | None:
+    """Where a process, given by its folder in /proc, may make cgroups. Raises OSError."""
+    with open(os.path.join(process, "cgroup"), encoding="utf-8") as file:
+        own = [line.rstrip("\n").split(":", 2) for line in file]
+    with open(os.path.join(process, "mountinfo"), encoding="utf-8") as file:
+        mounts = [line.split() for line in file]
+    return _find_version_2(own, mounts) or _find_version_1(own, mounts)
 
 
 def _find_version_2(own: list[list[str]], mounts: list[list[str]]) -> CgroupParents | None:
@@ -138,9 +146,10 @@ def _find_version_2(own: list[list[str]], mounts: list[list[str]]) -> CgroupPare
         while folder is not None and len(folder) >= len(top):
             try:
                 with open(os.path.join(folder, "cgroup.subtree_control"), encoding="ascii") as file:
-                    controllers = tuple(name for name in _NEEDED if name in file.read().split())
+                    delegated = file.read().split()
             except OSError:
                 break
+            controllers = tuple(name for name in _NEEDED if name in delegated)
             if "pids" in controllers and os.access(os.path.join(folder, "cgroup.procs"), os.W_OK):
                 return CgroupParents(2, ((folder, controllers),))
             folder = os.path.dirname(folder)

@@ -72,10 +72,10 @@ def _children_by_scan(pid: int) -> list[int]:
     return found
 
 
-def descendants() -> list[int]:
-    """Every descendant of this process, children first."""
+def descendants(pid: int | None = None) -> list[int]:
+    """Every descendant of a process, by default of this one, children first."""
     found: list[int] = []
-    todo = [os.getpid()]
+    todo = [os.getpid() if pid is None else pid]
     while todo:
         for child in children(todo.pop(0)):
             found.append(child)

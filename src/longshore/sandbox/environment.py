@@ -40,8 +40,9 @@ DISARMED: Final[dict[str, str]] = {
     # Output of Python programs arrives when it is printed, in order with that of others.
     "PYTHONUNBUFFERED": "1",
 }
-DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-STARTER: Final[dict[str, str]] = {"PATH": DEFAULT_PATH, "LC_ALL": "C"}
+SYSTEM_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
+"""Where programs are found that run unconfined. In the server's PATH may be folders that commands write to."""
+STARTER: Final[dict[str, str]] = {"PATH": SYSTEM_PATH, "LC_ALL": "C"}
 """The environment of the process that confines. A caller's variables, LD_PRELOAD among them, reach the command only."""
 
 
@@ -49,7 +50,7 @@ def command_environment(
     environ: Mapping[str, str], asked: Mapping[str, str], *, terminal: bool, network: bool
 ) -> dict[str, str]:
     """The variables of a command: allowed ones of `environ`, settings against prompts, then the caller's."""
-    env = {"PATH": DEFAULT_PATH, "TERM": "xterm-256color" if terminal else "dumb"}
+    env = {"PATH": SYSTEM_PATH, "TERM": "xterm-256color" if terminal else "dumb"}
     env.update((name, value) for name, value in environ.items() if name in ALLOWED or name.startswith("LC_"))
     if network:
         env.update((name, value) for name, value in environ.items() if name.upper() in PROXIES and "@" not in value)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from longshore.files import user_directory, write_atomic
+from longshore.sandbox.environment import STARTER
 
 PASSED: Final = re.compile(
     r"user\.(name|email)|(author|committer)\.(name|email)|init\.defaultbranch|alias\..+|safe\.directory"
@@ -38,12 +39,12 @@ def write_git_settings(environ: Mapping[str, str]) -> str | None:
 
 def _global_settings(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """The keys and values of ~/.gitconfig and $XDG_CONFIG_HOME/git/config, with what they include."""
-    names = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
+    passed = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if name in environ}
     command = ["git", "config", "--global", "--includes", "--null", "--list"]
     try:
         done = subprocess.run(
             command,
-            env={name: environ[name] for name in names if name in environ},
+            env={**STARTER, **passed},
             cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,

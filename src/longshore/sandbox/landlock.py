@@ -73,7 +73,7 @@ def version() -> int:
 def restrict(readable: Iterable[str], writable: Iterable[str], *, network: bool) -> None:
     """Let this process, and all it starts, touch nothing but these files and folders, and no process outside.
 
-    What is readable can be run; devices can be used where they are writable. Paths that don't exist are left out.
+    Readable files can be run; devices can be used where they are writable. Paths that don't exist are left out.
     Without `network`, TCP is refused, too. Raises OSError.
     """
     tcp = 0 if network else _TCP_BIND_AND_CONNECT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from signal import SIGKILL
 from typing import Final, Literal, Self
 
 from msgspec import Struct
@@ -26,15 +27,15 @@ class Limits(Struct, frozen=True):
     open_files: int | None = 4096
     """Of each process. The usual 1,024 is too few for watchers of JavaScript projects."""
     cpu_seconds: int | None = 3600
-    """Of each process. A busy loop that nobody stops ends some day."""
+    """Of each process. A busy loop in the background ends after it."""
 
 
 class Launch(Struct, frozen=True):
     """A process to start: it confines itself, then runs the command.
 
     Start it with exactly this argv, env, cwd and pass_fds, from the main thread and in a session of its own, without a
-    controlling terminal. A command that ended by signal n exits with 128 + n. `close` it when the command has ended,
-    and before killing the process that was started: it kills whatever the command left behind.
+    controlling terminal. A command that ended by signal n exits with 128 + n. `close` the launch when the command has
+    ended: that kills whatever it left behind. To end it early, `kill` it: a launcher that is killed leaves daemons.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +44,8 @@ class Launch(Struct, frozen=True):
     pass_fds: tuple[int, ...] = ()
     wrappers: int = 0
     """How many processes, beginning with the started one and each the child of the last, are not the command's."""
+    ends_whole: bool = True
+    """Whether all processes end with the started one. Else the started one ends them all when the launch is closed."""
     release: Callable[[], None] | None = None
     """Kills what is left and frees what the launch holds; may be called again."""
 
@@ -56,6 +59,15 @@ class Launch(Struct, frozen=True):
         for process in found:
             try:
                 os.kill(process, signum)
+            except OSError:  # it has ended
+                pass
+
+    def kill(self, pid: int) -> None:
+        """Kill every process, also those in sessions of their own; `pid` is the process that was started."""
+        self.close()
+        if self.ends_whole:
+            try:
+                os.kill(pid, SIGKILL)
             except OSError:  # it has ended
                 pass
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
+import marshal
 import os
 import resource
 import select
@@ -19,7 +19,7 @@ import signal
 import sys
 from typing import Any, Final
 
-from longshore.sandbox import landlock, seccomp
+from longshore.sandbox import landlock, mounts, seccomp
 from longshore.sandbox.descendants import adopt, descendants, end_all, signal_on_parent_death
 
 RUN: Final = "import sys; sys.path.insert(0, sys.argv[1]); from longshore.sandbox.launcher import main; main()"
@@ -33,43 +33,49 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUI
 Plan = dict[str, Any]
 """argv, env, cwd, terminal, lifeline (a descriptor), rlimits, members (of cgroups), temporary (a folder to delete).
 
-If the command is to be confined, also readable and writable paths, and whether it has a network.
+If the command is to be confined, also readable and writable paths, the writable folders, and whether it has a network.
 """
 
 
 def main() -> None:
     """Run the command of the plan and exit as it does, with 128 + n after signal n."""
     with open(int(sys.argv[2]), "rb") as file:
-        plan: Plan = json.load(file)
-    woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        plan: Plan = marshal.load(file)  # noqa: S302 - written by the server; as data it needs no import of a parser
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    for signum in _FORWARDED:
-        signal.signal(signum, lambda *_: None)  # handlers, unlike ignored signals, end at exec
+    for signum in (signal.SIGCHLD, *_FORWARDED):
+        signal.signal(signum, _wake)
     adopt()
     os.set_inheritable(plan["lifeline"], False)
     command = os.fork()
     if command == 0:
         _become_command(plan)
     code = _wait(command, woken, plan["lifeline"])
-    _clean_up(plan)
-    os._exit(code)
+    _kill_rest(plan["members"])
+    if code is None:
+        _delete_folders(plan)
+    os._exit(128 + signal.SIGKILL if code is None else code)
 
 
-def _clean_up(plan: Plan) -> None:
-    """Kill all that is left, and delete the folder for temporary files and the cgroup, if nobody else has."""
-    groups = [os.path.dirname(path) for path in plan["members"]]
-    for group in groups:
-        limit = os.path.join(group, "pids.max")
-        if os.path.exists(limit):  # those that are left can start no others meanwhile
-            _write(limit, "0")
+def _kill_rest(members: list[str]) -> None:
+    """Kill all that the command left behind. In a cgroup, those that are left can start no others meanwhile."""
+    for path in members:
+        try:
+            _write(os.path.join(os.path.dirname(path), "pids.max"), "0")
+        except OSError:  # the server has deleted the group, or it has another controller
+            pass
     for _ in range(KILL_ATTEMPTS):
         end_all(0.0)
         if not descendants():
             break
-    for group in groups:
+
+
+def _delete_folders(plan: Plan) -> None:
+    """Delete the cgroup and the folder for temporary files. The server does it, if it can."""
+    for path in plan["members"]:
         try:
-            os.rmdir(group)
+            os.rmdir(os.path.dirname(path))
         except OSError:
             pass
     if plan["temporary"]:
@@ -78,8 +84,12 @@ def _clean_up(plan: Plan) -> None:
         shutil.rmtree(plan["temporary"], ignore_errors=True)
 
 
-def _wait(command: int, woken: int, lifeline: int) -> int:
-    """Wait for the command's end, forwarding signals to it. Returns early if the server has gone."""
+def _wake(signum: int, frame: object) -> None:
+    """Do nothing: the number of the signal is in the pipe. Unlike ignored signals, handlers end at exec."""
+
+
+def _wait(command: int, woken: int, lifeline: int) -> int | None:
+    """Wait for the command's end, forwarding signals to it. None if the server has closed the pipe or ended."""
     polled = select.poll()
     polled.register(woken, select.POLLIN)
     polled.register(lifeline, select.POLLIN)
@@ -93,7 +103,7 @@ def _wait(command: int, woken: int, lifeline: int) -> int:
                 code = os.waitstatus_to_exitcode(ended[1])
                 return code if code >= 0 else 128 - code
         if lifeline in ready:
-            return 128 + signal.SIGKILL
+            return None
 
 
 def _reap() -> tuple[int, int] | None:
@@ -116,6 +126,7 @@ def _become_command(plan: Plan) -> None:
     try:
         _prepare(plan)
         if "readable" in plan:
+            mounts.keep_writable(plan["folders"])
             _drop_capabilities()
             landlock.restrict(plan["readable"], plan["writable"], network=plan["network"])
             seccomp.refuse_calls(network=plan["network"])
@@ -142,13 +153,13 @@ def _prepare(plan: Plan) -> None:
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for path in plan["members"]:
-        _write(path, str(os.getpid()))
+        _write(path, "0")
     for kind, limit in plan["rlimits"]:
         resource.setrlimit(kind, (limit, limit))
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "r+", encoding="ascii") as file:  # which must exist
         file.write(text)
 
 

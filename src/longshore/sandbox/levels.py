@@ -7,7 +7,7 @@ the roots. workspace+net: also has the network. A level that can't be enforced h
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import resource
 import shutil
@@ -34,6 +34,8 @@ from longshore.sandbox.visible import VisiblePaths
 
 DEFAULT_LEVEL: Final[Level] = "workspace"
 DEFAULT_LIMITS: Final = Limits()
+MEMORY_SHARE: Final = 0.75
+"""Of the machine's memory: no limit is higher, so that the server and the system have the rest."""
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 _TEMPORARY: Final = (
     "TMPDIR",
@@ -62,13 +64,18 @@ def make_sandbox(
             f"the number of root's processes can't be limited without cgroups: {host.cgroups}",
             f"run the server as another user, or {CGROUPS}",
         )
-    replaceable = host.landlock >= landlock.NEEDED_VERSION and host.seccomp
+    replaceable = host.landlock >= landlock.NEEDED_VERSION and host.seccomp and host.mounts
     if level not in ("none", "limits") and isinstance(host.bubblewrap, str) and not replaceable:
-        lacking = f"landlock {host.landlock or 'none'}" if host.seccomp else "no seccomp"
+        lacking = "no mounts of their own" if not host.mounts else "no seccomp"
+        if host.landlock < landlock.NEEDED_VERSION:
+            lacking = f"landlock {host.landlock or 'none'}"
         raise SandboxUnavailable(
             f"the level {level} can't be enforced: {host.bubblewrap}, and the kernel ({lacking}) can't replace it",
             f"{bubblewrap_fix(host.bubblewrap)}, or {NEWER_KERNEL}",
         )
+    if limits.memory_bytes is not None:
+        most = int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * MEMORY_SHARE)
+        limits = structs.replace(limits, memory_bytes=min(limits.memory_bytes, most))
     return Sandbox(level, limits, read_paths, dict(os.environ if environ is None else environ), host)
 
 
@@ -131,14 +138,15 @@ class Sandbox:
             raise ToolError("a NUL character can't be in a command, its folder or its environment, nor = in a variable")
         variables = command_environment(self._environ, env, terminal=terminal, network=self._network)
         if self._confined:
-            variables = {"GIT_CONFIG_GLOBAL": self._git_settings, "GIT_CONFIG_NOSYSTEM": "1"} | variables
+            git = {"GIT_CONFIG_GLOBAL": self._git_settings or os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+            variables = git | variables
         rlimits = process_limits(self._limits) if self.level != "none" else ()
         group = self._make_cgroup(name)
         order = _Order(tuple(argv), cwd, variables, tuple(roots), terminal, group, rlimits)
         try:
-            return (
-                self._by_launcher(order) if self._bubblewrap is None else self._by_bubblewrap(order, self._bubblewrap)
-            )
+            if self._bubblewrap is not None:
+                return self._by_bubblewrap(order, self._bubblewrap)
+            return self._by_launcher(order)
         except BaseException:
             if group is not None:
                 group.remove()
@@ -160,35 +168,37 @@ class Sandbox:
             # Within the namespace, which may count its own processes only. dash calls this limit -p.
             most = user_processes(self._limits.processes)
             argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
-        data = _open_data("\0".join(arguments))
+        data = _open_data("".join(f"{each}\0" for each in arguments).encode(errors="surrogateescape"))
         started = program.argv(data, argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
-        return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, _Release([data], order.group))
+        return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, True, _Release([data], order.group))
 
     def _by_launcher(self, order: _Order) -> Launch:
         rlimits = order.rlimits
         if order.group is None and self._limits.processes is not None and self.level != "none":
             rlimits += ((resource.RLIMIT_NPROC, user_processes(self._limits.processes)),)
-        temporary = tempfile.mkdtemp(prefix="longshore-") if self._confined else ""
-        lifeline, kept = os.pipe()
-        plan = structs.asdict(order) | {"rlimits": rlimits, "members": order.members, "group": None}
-        plan |= {"lifeline": lifeline, "temporary": temporary}
+        plan: launcher.Plan = structs.asdict(order) | {"rlimits": rlimits, "members": order.members, "group": None}
+        temporary = ""
         if self._confined:
-            plan["readable"] = ["/proc", *(source for source, _ in self._paths.find(order.roots).binds)]
-            plan["writable"] = [temporary, *DEVICES]
-            plan["writable" if self._writable else "readable"] += order.roots
+            readable = ["/proc", *self._paths.find(order.roots).paths, *order.roots]
+            temporary = tempfile.mkdtemp(prefix="longshore-")
+            folders = [temporary, *(order.roots if self._writable else ())]
+            plan |= {"readable": readable, "writable": [*DEVICES, *folders], "folders": folders}
             plan |= {"network": self._network, "env": dict.fromkeys(_TEMPORARY, temporary) | order.env}
-        data = _open_data(json.dumps(plan))
+        lifeline, kept = os.pipe()
+        plan |= {"lifeline": lifeline, "temporary": temporary}
+        data = _open_data(marshal.dumps(plan))
         started = (sys.executable, "-I", "-S", "-c", launcher.RUN, _PACKAGES, str(data))
         release = _Release([kept, lifeline, data], order.group, temporary)
-        return Launch(started, STARTER, order.cwd, (data, lifeline), 1, release)
+        return Launch(started, STARTER, order.cwd, (data, lifeline), 1, False, release)
 
     @cached_property
-    def _git_settings(self) -> str:
-        return write_git_settings(self._environ) or os.devnull
+    def _git_settings(self) -> str | None:
+        return write_git_settings(self._environ)
 
     @cached_property
     def _paths(self) -> VisiblePaths:
-        return VisiblePaths(self._environ, (*self._read_paths, self._git_settings))
+        git = (self._git_settings,) if self._git_settings is not None else ()
+        return VisiblePaths(self._environ, (*self._read_paths, *git))
 
 
 class _Release:
@@ -206,9 +216,8 @@ class _Release:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _open_data(text: str) -> int:
-    """A descriptor to read a text from."""
-    data = text.encode(errors="surrogateescape")
+def _open_data(data: bytes) -> int:
+    """A descriptor to read some bytes from."""
     if sys.platform == "linux":
         descriptor = os.memfd_create("longshore")
     else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from functools import cache
 from typing import Final
@@ -10,8 +12,9 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.sandbox import landlock, seccomp
-from longshore.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
+from longshore.sandbox.bubblewrap import PROBE_SECONDS, Bubblewrap, find_bubblewrap
 from longshore.sandbox.cgroups import CgroupParents, find_cgroups
+from longshore.sandbox.environment import STARTER, SYSTEM_PATH
 
 INSTALL: Final = "install bubblewrap (sudo apt-get install bubblewrap; dnf, pacman, zypper and apk have it, too)"
 NAMESPACES: Final = (
@@ -29,6 +32,8 @@ class Host(Struct, frozen=True):
     landlock: int
     """Its version; 0 without."""
     seccomp: bool
+    mounts: bool
+    """Whether a process may have mounts of its own."""
     cgroups: CgroupParents | str
     is_root: bool
 
@@ -46,8 +51,22 @@ class Mechanism(Struct, frozen=True):
 def detect_host() -> Host:
     """Try each mechanism."""
     if sys.platform != "linux":
-        return Host("bubblewrap needs Linux", 0, False, "cgroups need Linux", os.geteuid() == 0)
-    return Host(find_bubblewrap(), landlock.version(), seccomp.is_available(), find_cgroups(), os.geteuid() == 0)
+        return Host("bubblewrap needs Linux", 0, False, False, "cgroups need Linux", os.geteuid() == 0)
+    kernel = (landlock.version(), seccomp.is_available(), _may_have_mounts())
+    return Host(find_bubblewrap(), *kernel, find_cgroups(), os.geteuid() == 0)
+
+
+def _may_have_mounts() -> bool:
+    """Whether a process may have mounts of its own, tried with the program `unshare`."""
+    program = shutil.which("unshare", path=SYSTEM_PATH)
+    if program is None:
+        return False
+    how = "--mount" if os.geteuid() == 0 else "-rm"
+    try:
+        done = subprocess.run([program, how, "true"], env=STARTER, capture_output=True, timeout=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def mechanisms(host: Host | None = None) -> tuple[Mechanism, ...]:
@@ -66,6 +85,12 @@ def mechanisms(host: Host | None = None) -> tuple[Mechanism, ...]:
             host.seccomp,
             "refuses sockets and dangerous calls" if host.seccomp else "not in this kernel, or not for this processor",
             "" if host.seccomp else INSTALL,
+        ),
+        Mechanism(
+            "mounts",
+            host.mounts,
+            "a process may have its own" if host.mounts else "a process may not have its own",
+            "" if host.mounts else NAMESPACES,
         ),
         _describe_cgroups(host),
         Mechanism("rlimits", True, "bound memory, CPU time, open files and the size of files of each process"),

@@ -9,6 +9,8 @@ from longshore.sandbox.launch import Limits
 
 Rlimits = tuple[tuple[int, int], ...]
 """A kind of limit and its value."""
+UNCOUNTED_PROCESSES: Final = 1024
+"""Assumed to run already, where the system does not tell how many do."""
 _ULIMIT: Final = {
     resource.RLIMIT_DATA: ("d", 1024),
     resource.RLIMIT_FSIZE: ("f", 512),
@@ -40,7 +42,7 @@ def user_processes(processes: int) -> int:
         with open("/proc/loadavg", encoding="ascii") as file:
             processes += int(file.read().split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):
-        processes += resource.getrlimit(resource.RLIMIT_NPROC)[0] // 2
+        processes += UNCOUNTED_PROCESSES
     return _within_own(resource.RLIMIT_NPROC, processes)
 
 

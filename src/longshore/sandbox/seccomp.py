@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 import sys
 from errno import EPERM
-from socket import AF_INET, AF_INET6
 from typing import Final
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
@@ -20,7 +18,8 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 """Offsets in struct seccomp_data. The low half of an argument comes first on the machines that are known here."""
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | EPERM, 0x80000000
 _PR_SET_NO_NEW_PRIVS, _PR_GET_SECCOMP, _PR_SET_SECCOMP, _FILTER = 38, 21, 22, 2
-_AF_NETLINK: Final = 16
+_NETWORK: Final = (2, 10, 16)
+"""AF_INET, AF_INET6, and AF_NETLINK, by which resolvers list the addresses of this machine."""
 _X32: Final = 0x40000000
 """System calls of 64-bit x86 with 32-bit pointers have numbers from here on: a second name for each."""
 
@@ -51,14 +50,14 @@ class _Program(ctypes.Structure):
 
 def is_available() -> bool:
     """Whether the kernel has seccomp, and the numbers of system calls are known here."""
-    if sys.platform != "linux" or platform.machine() not in _ARCHITECTURES:
+    if sys.platform != "linux" or os.uname().machine not in _ARCHITECTURES:
         return False
     return int(ctypes.CDLL(None).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) >= 0
 
 
 def refuse_calls(*, network: bool) -> None:
     """Refuse dangerous calls to this process and all that it starts, and sockets but a network's. Raises OSError."""
-    instructions = _instructions(platform.machine(), (AF_INET, AF_INET6, _AF_NETLINK) if network else ())
+    instructions = _instructions(os.uname().machine, _NETWORK if network else ())
     program = _Program(len(instructions) // 8, instructions)
     libc = ctypes.CDLL(None, use_errno=True)
     for arguments in ((_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (_PR_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0)):
@@ -68,7 +67,7 @@ def refuse_calls(*, network: bool) -> None:
 
 
 def _instructions(machine: str, families: tuple[int, ...]) -> bytes:
-    """The filter, 8 bytes an instruction. Pairs of sockets (socketpair) reach nobody else and stay allowed."""
+    """The filter, 8 bytes an instruction. A pair of sockets (socketpair) reaches no other process and is allowed."""
     refused = _REFUSED["both"] + _REFUSED[machine]
     lines = [
         (_LOAD, 0, 0, _ARCHITECTURE),

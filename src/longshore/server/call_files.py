@@ -16,6 +16,7 @@ from longshore.server.client_roots import ANSWER_SECONDS, ClientRoots
 
 if TYPE_CHECKING:
     from longshore.config import Config
+    from longshore.files import Parts
     from longshore.server.call import Call
     from longshore.server.policy import Policy
     from longshore.telemetry.recorder import Recorder
@@ -133,7 +134,7 @@ class CallFiles:
         return self._store
 
     def save(
-        self, call: Call, name: str, data: bytes | str, mime_type: str | None, description: str | None
+        self, call: Call, name: str, data: bytes | str | Parts, mime_type: str | None, description: str | None
     ) -> ResourceLink:
         """Store a file for the principal of a call."""
         if not call.entry.artifacts:

@@ -22,6 +22,7 @@ from longshore.wire.codec import encode
 from longshore.wire.messages import Id, Notification
 
 if TYPE_CHECKING:
+    from longshore.files import Parts
     from longshore.protocol.content import ResourceLink
     from longshore.server.call import Call
     from longshore.server.call_files import Folders
@@ -294,7 +295,7 @@ class Context:
         return call.executor.files.wait_for_folders(call)
 
     def save_artifact(
-        self, name: str, data: bytes | str, mime_type: str | None = None, description: str | None = None
+        self, name: str, data: bytes | str | Parts, mime_type: str | None = None, description: str | None = None
     ) -> ResourceLink:
         """Store a file for the caller, who reads it by the link within a day. The tool is declared `artifacts=True`.
 

@@ -1,0 +1,1 @@
+"""Commands in a sandbox: their processes, output, terminals and input."""

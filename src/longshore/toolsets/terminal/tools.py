@@ -1,0 +1,285 @@
+"""The terminal tools: run, read, send, kill and list commands in a sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from typing import Annotated, Any, Final, Literal
+from weakref import WeakKeyDictionary
+
+from longshore.errors import Declined, ToolError
+from longshore.protocol.content import ResourceLink, Text
+from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_lines
+from longshore.registry.toolset import Toolset, tool
+from longshore.sandbox.launch import Launch
+from longshore.sandbox.levels import Sandbox
+from longshore.sandbox.roots import is_in
+from longshore.schema.annotations import Hidden
+from longshore.server.context import Context
+from longshore.toolsets.terminal import options as terminal_options
+from longshore.toolsets.terminal.answers import (
+    describe,
+    join,
+    room_for_output,
+    show_list_line,
+    show_new_output,
+    show_screen,
+)
+from longshore.toolsets.terminal.command import Command, start_command
+from longshore.toolsets.terminal.commands import Commands
+from longshore.toolsets.terminal.options import TerminalOptions
+from longshore.toolsets.terminal.output import WholeLog
+from longshore.toolsets.terminal.output_pattern import OutputPattern
+from longshore.toolsets.terminal.policy import CommandPolicy
+from longshore.toolsets.terminal.waiting import Until
+
+ANSWER_SECONDS: Final = 25.0
+"""An answer comes within it: many clients give up after 60 s, some after 30."""
+BACKGROUND_SECONDS: Final = 0.3
+"""A command in the background is waited for so long: a wrong name or option shows at once."""
+SEND_SECONDS: Final = 5.0
+"""How long the output after a key is waited for."""
+PROGRESS_SECONDS: Final = 1.0
+MOST_SECONDS: Final = 7 * 24 * 3600.0
+
+# Parameters are None where they are left out: a default in the schema would cost a model tokens in every list.
+Flag = bool | None
+Tokens = Annotated[MaxTokens, Hidden()]
+Id = Annotated[str, "such as c1"]
+Answer = list[Text | ResourceLink]
+
+_UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the errors say them"}
+_ERRORS: Final = {"no command": "take an id that terminal_list shows"}
+
+
+class Terminal(Toolset):
+    """Commands in a sandbox."""
+
+    name = "terminal"
+    Options = TerminalOptions
+    stateful = True
+    uses_folders = True
+    stop_seconds = 6.0
+    available = terminal_options.available
+
+    def __init__(self, options: TerminalOptions) -> None:
+        self.options = options
+        self._policy = CommandPolicy(options.policy, options.allow)
+        self._commands = Commands(most_running=options.most_running, idle_seconds=options.idle_seconds)
+        self._sandbox: Sandbox | None = None
+        self._logs: WeakKeyDictionary[Command, ResourceLink] = WeakKeyDictionary()
+
+    async def stop(self) -> None:
+        await self._commands.close_all()
+
+    def status(self) -> dict[str, Any]:
+        return {"level": self.options.level, "policy": self.options.policy}
+
+    @tool(
+        effects="destroy",
+        artifacts=True,
+        replay=True,
+        waive=_UNBOUNDED,
+        errors={"is not allowed": "run one of the commands that the error names", "commands run": "end one of them"},
+        examples=[{"command": "pytest -q 2>&1 | tail -20"}, {"argv": ["git", "commit", "-m", "it's"], "cwd": "src"}],
+    )
+    async def terminal_run(
+        self,
+        ctx: Context,
+        command: Annotated[str | None, "for the shell"] = None,
+        argv: Annotated[list[str] | None, "instead, without a shell"] = None,
+        cwd: Annotated[str | None, "folder, if not the first"] = None,
+        env: Annotated[dict[str, str] | None, "more variables"] = None,
+        stdin: Annotated[str | None, "input; else it has none"] = None,
+        timeout_ms: Annotated[int | None, "most it may run"] = None,
+        on_timeout: Annotated[Literal["kill", "background"] | None, "kill unless given"] = None,
+        background: Annotated[Flag, "answer at once"] = None,
+        pty: Annotated[Flag, "on a terminal, for terminal_send"] = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> Answer:
+        """Run a command. If it takes more than 25 s it goes on, and terminal_read gets the rest."""
+        chosen = self._policy.read(command, argv, env)
+        seconds = _seconds(timeout_ms, MOST_SECONDS)
+        text = command or shlex.join(chosen)
+        if self._policy.asks and not await self._is_allowed(ctx, text):
+            raise Declined("the user did not allow this command")
+        folders = tuple(await ctx.folders())
+        launch = await self._launch(chosen, _find_folder(cwd, folders), env or {}, folders, terminal=bool(pty))
+        given = None if stdin is None else stdin.encode()
+        try:
+            id, started = await self._commands.start(
+                ctx.principal.name, lambda: start_command(launch, text, stdin=given, terminal=bool(pty))
+            )
+        except BaseException:
+            launch.close()
+            raise
+        if seconds is not None and on_timeout != "background":
+            started.end_after(seconds)
+        most = BACKGROUND_SECONDS if background else ANSWER_SECONDS
+        if seconds is not None and on_timeout == "background":
+            most = min(most, seconds)
+        with self._commands.use(ctx.principal.name, id):
+            await self._wait_for_end(ctx, started, most)
+        return await self._answer(ctx, id, started, max_tokens)
+
+    @tool(
+        effects="read",
+        artifacts=True,
+        waive=_UNBOUNDED,
+        errors=_ERRORS,
+        examples=[{"id": "c1", "pattern": "listening on .*:\\d+"}, {"id": "c1", "tail": 20}],
+    )
+    async def terminal_read(
+        self,
+        ctx: Context,
+        id: Id,
+        cursor: Annotated[int | None, "byte to read from, if not what is new"] = None,
+        tail: Annotated[int | None, "the last lines instead"] = None,
+        screen: Annotated[Flag, "what a terminal shows instead"] = None,
+        wait: Annotated[Literal["output", "exit"] | None, "first"] = None,
+        pattern: Annotated[str | None, "regular expression to wait for"] = None,
+        timeout_ms: Annotated[int | None, "most to wait, up to 25000"] = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> Answer:
+        """Read the output of a command, of a finished one too."""
+        seconds = _seconds(timeout_ms, ANSWER_SECONDS)
+        with self._commands.use(ctx.principal.name, id) as command:
+            found = True
+            if wait or pattern or seconds is not None:
+                expected = None if pattern is None else OutputPattern(pattern)
+                until: Until = "output" if wait == "output" or (not wait and not pattern) else "exit"
+                after = command.seen if cursor is None else cursor
+                reason = await command.wait(seconds or ANSWER_SECONDS, until=until, after=after, pattern=expected)
+                found = reason == "match" or pattern is None
+            note = [] if found else [Text(f"[no match of {pattern!r}]")]
+            if screen:
+                return [Text(_screen_of(id, command, max_tokens)), *note]
+            if tail is not None:
+                shown = command.output.tail(max(1, tail), room_for_output(max_tokens))
+                command.seen = shown.cursor
+                return [Text(join(shown.text, describe(id, command))), *note]
+            if cursor is not None:
+                page = command.output.page(max(0, cursor), room_for_output(max_tokens))
+                return [Text(join(page.text, f"[cursor={page.cursor}]\n{describe(id, command)}")), *note]
+            return [*await self._answer(ctx, id, command, max_tokens), *note]
+
+    @tool(
+        effects="destroy",
+        errors=_ERRORS | {"pty=true": "run the command again with pty"},
+        examples=[{"id": "c1", "text": "yes", "keys": ["enter"]}, {"id": "c1", "keys": ["ctrl-c"]}],
+    )
+    async def terminal_send(
+        self,
+        ctx: Context,
+        id: Id,
+        text: Annotated[str | None, "to type"] = None,
+        keys: Annotated[list[str] | None, "then, such as enter, ctrl-c, up, f5"] = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> str:
+        """Type into a command that runs with pty, and show what it prints then."""
+        if not text and not keys:
+            raise ToolError("give a text to type, or keys to press")
+        with self._commands.use(ctx.principal.name, id) as command:
+            after = command.output.size
+            command.press(keys or [], (text or "").replace("\r\n", "\n").replace("\n", "\r").encode())
+            await command.wait(SEND_SECONDS, until="quiet", after=after)
+            if command.screen is not None and command.screen.is_drawn:
+                return show_screen(id, command, max_tokens)
+            return show_new_output(id, command, max_tokens, f"terminal_read cursor={after} has them").text
+
+    @tool(effects="destroy", errors=_ERRORS)
+    async def terminal_kill(self, ctx: Context, id: Id, max_tokens: Tokens = DEFAULT_TOKENS) -> str:
+        """End a command with all of its processes. Its output can still be read."""
+        with self._commands.use(ctx.principal.name, id) as command:
+            await command.end()
+            return show_new_output(id, command, max_tokens, "terminal_read has them").text
+
+    @tool(effects="read")
+    async def terminal_list(self, ctx: Context, max_tokens: Tokens = DEFAULT_TOKENS) -> str:
+        """List your commands, running and finished, each with its state and last line."""
+        lines = [show_list_line(id, command) for id, command in self._commands.all(ctx.principal.name).items()]
+        return fit_lines(lines, max_tokens).text or "no commands"
+
+    @tool(effects="destroy", artifacts=True, replay=True, listed=False)
+    async def terminal(
+        self,
+        ctx: Context,
+        command: Annotated[str, "for the shell"],
+        cwd: Annotated[str | None, "folder, if not the first"] = None,
+        timeout: Annotated[float | None, "seconds that it may run"] = None,
+        env: Annotated[dict[str, str] | None, "more variables"] = None,
+    ) -> Answer:
+        """Run a command, as terminal_run does."""
+        timeout_ms = None if timeout is None else int(min(timeout, MOST_SECONDS) * 1000)
+        return await self.terminal_run(ctx, command, cwd=cwd, env=env, timeout_ms=timeout_ms)
+
+    # -- parts of a run
+
+    async def _is_allowed(self, ctx: Context, text: str) -> bool:
+        answer = await ctx.elicit(f"Run this command?\n{text}", bool, key="run")
+        return answer.accepted and answer.value is not False
+
+    async def _launch(
+        self, argv: tuple[str, ...], cwd: str, env: dict[str, str], roots: tuple[str, ...], *, terminal: bool
+    ) -> Launch:
+        def make() -> Launch:
+            self._sandbox = sandbox = self._sandbox or terminal_options.make_sandbox(self.options)
+            return sandbox.launch(argv, cwd=cwd, env=env, roots=roots, name="command", terminal=terminal)
+
+        try:
+            return await asyncio.to_thread(make)
+        except OSError as problem:
+            raise ToolError(f"the command can't be started: {problem.strerror}") from None
+
+    async def _wait_for_end(self, ctx: Context, command: Command, seconds: float) -> None:
+        """Wait until a command ends, or waits for input on its terminal. A cancelled call ends it."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        try:
+            while (left := until - loop.time()) > 0 and command.is_running:
+                if await command.wait(min(left, PROGRESS_SECONDS)) == "time":
+                    ctx.progress(command.seconds, message=command.output.last_line() or None)
+                    if command.screen is not None and command.waits_for_input:
+                        return
+        except asyncio.CancelledError:
+            command.begin_end()
+            raise
+
+    async def _answer(self, ctx: Context, id: str, command: Command, max_tokens: int) -> Answer:
+        """What is new of its output. If it has ended and something is left out, with its whole log."""
+        start = command.seen
+        note = f"terminal_read cursor={start} has them" if command.is_running else "the log has them"
+        shown = show_new_output(id, command, max_tokens, note)
+        if shown.complete or command.is_running:
+            return [Text(shown.text)]
+        if command not in self._logs:
+            log = WholeLog(command.output)
+            self._logs[command] = await asyncio.to_thread(
+                ctx.save_artifact, f"{id}.log", log, "text/plain", f"the output of {command.text[:100]!r}"
+            )
+        return [Text(shown.text), self._logs[command]]
+
+
+def _screen_of(id: str, command: Command, max_tokens: int) -> str:
+    if command.screen is None:
+        raise ToolError(f"{id} has no screen: run it with pty")
+    return show_screen(id, command, max_tokens)
+
+
+def _seconds(timeout_ms: int | None, most: float) -> float | None:
+    if timeout_ms is None:
+        return None
+    if not 0 < timeout_ms <= most * 1000:
+        raise ToolError(f"timeout_ms={timeout_ms}: give 1 to {most * 1000:.0f}")
+    return timeout_ms / 1000
+
+
+def _find_folder(cwd: str | None, folders: tuple[str, ...]) -> str:
+    """The folder to run in. Raises ToolError unless it is one of the server's folders or within one."""
+    path = os.path.realpath(os.path.join(folders[0], cwd or ""))
+    if not is_in(path, folders):
+        raise ToolError(f"{cwd!r} is outside the folders that commands may use: {', '.join(folders)}")
+    if not os.path.isdir(path):
+        raise ToolError(f"there is no folder {cwd!r}; give an existing one as cwd")
+    return path
