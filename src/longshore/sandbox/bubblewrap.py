@@ -88,8 +88,10 @@ def find_bubblewrap() -> Bubblewrap | str:
     if number is None:
         return f"{program} does not tell its version"
     found = Bubblewrap(program, (int(number[1]), int(number[2])))
-    # Binding / itself shows on every system that the namespaces, /proc and /dev can be made.
-    code, output = _run([program, *found.namespaces, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
+    # Binding / itself shows on every system that the namespaces, /proc and /dev can be made. With --as-pid-1 no process
+    # of bubblewrap's own is left for us to reap.
+    shown = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+    code, output = _run([program, *found.namespaces, "--as-pid-1", *shown, "true"])
     return found if code == 0 else f"{program} does not work here: {output.strip()[:200] or f'exit code {code}'}"
 
 

@@ -16,6 +16,9 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_SECONDS = 0.01
 """Between two checks whether they have ended. Most end within a few milliseconds."""
 
+_REAP_STEP_SECONDS = 0.0005
+"""Between two checks whether a killed process has ended, before a call is answered."""
+
 _KILL_SECONDS = 0.2
 """How long new descendants are killed too. A process that survives this is stuck in the kernel."""
 
@@ -81,6 +84,19 @@ def descendants(pid: int | None = None) -> list[int]:
             found.append(child)
             todo.append(child)
     return found
+
+
+def reap(pid: int, seconds: float) -> bool:
+    """Reap a process that has ended or will end in a moment. False if it goes on, or is no child of this process."""
+    end = monotonic() + seconds
+    try:
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if monotonic() >= end:
+                return False
+            sleep(_REAP_STEP_SECONDS)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def end_all(grace: float) -> None:

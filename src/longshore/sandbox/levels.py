@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import re
 import resource
 import shutil
 import sys
@@ -25,12 +26,14 @@ from longshore.sandbox import landlock, launcher
 from longshore.sandbox.artifacts import safe_name
 from longshore.sandbox.bubblewrap import WRAPPERS, Bubblewrap
 from longshore.sandbox.cgroups import Cgroup
+from longshore.sandbox.descendants import reap
 from longshore.sandbox.environment import STARTER, command_environment
 from longshore.sandbox.git_identity import write_git_settings
 from longshore.sandbox.launch import Launch, Level, Limits
 from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, Host, bubblewrap_fix, detect_host
 from longshore.sandbox.rlimits import Rlimits, process_limits, user_processes
 from longshore.sandbox.roots import merge
+from longshore.sandbox.seccomp import key_filter
 from longshore.sandbox.visible import VisiblePaths
 
 DEFAULT_LEVEL: Final[Level] = "workspace"
@@ -47,6 +50,9 @@ _TEMPORARY: Final = (
     "npm_config_cache",
 )
 """Variables that name a folder to write in, for commands that can't have a /tmp and home folder of their own."""
+REAP_SECONDS: Final = 0.5
+"""A killed process ends within a millisecond, unless the kernel holds it."""
+_NOTE_BYTES: Final = 4096
 _PACKAGES: Final = os.path.dirname(os.path.dirname(longshore.__file__))
 
 
@@ -171,9 +177,16 @@ class Sandbox:
             # Within the namespace, which may count its own processes only. dash calls this limit -p.
             most = user_processes(self._limits.processes)
             argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
-        data = _open_data("".join(f"{each}\0" for each in arguments).encode(errors="surrogateescape"))
-        started = program.argv(data, argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
-        return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, True, _Release([data], order.group))
+        first = _open_data(b"")
+        arguments += ["--info-fd", str(first)]
+        data = list[int]()
+        if self._host.seccomp:
+            data.append(_open_data(key_filter()))
+            arguments += ["--seccomp", str(data[0])]
+        data.append(_open_data("".join(f"{each}\0" for each in arguments).encode(errors="surrogateescape")))
+        started = program.argv(data[-1], argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
+        release = _Release(data, order.group, first=first)
+        return Launch(started, STARTER, order.cwd, (*data, first), WRAPPERS, True, release)
 
     def _by_launcher(self, order: _Order) -> Launch:
         rlimits = order.rlimits
@@ -205,18 +218,32 @@ class Sandbox:
 
 
 class _Release:
-    """Ends what is left of a command, and frees what its launch holds."""
+    """Ends what is left of a command, and frees what its launch holds.
 
-    def __init__(self, descriptors: list[int], group: Cgroup | None, folder: str = "") -> None:
-        self._descriptors, self._group, self._folder = descriptors, group, folder
+    Bubblewrap notes in the descriptor `first` which process is the first of the namespace. It ends a moment after the
+    one that was started, so a server that adopts orphans has to reap it.
+    """
+
+    def __init__(
+        self, descriptors: list[int], group: Cgroup | None, folder: str = "", first: int | None = None
+    ) -> None:
+        self._descriptors, self._group, self._folder, self._first = descriptors, group, folder, first
+        self._orphan: int | None = None
 
     def __call__(self) -> None:
+        if self._first is not None:
+            noted = re.search(rb'"child-pid": *(\d+)', os.pread(self._first, _NOTE_BYTES, 0))
+            self._orphan = int(noted[1]) if noted else None
+            self._descriptors.append(self._first)
+            self._first = None
         while self._descriptors:
             os.close(self._descriptors.pop())
         if self._group is not None:
             self._group.remove()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+        if self._orphan is not None and reap(self._orphan, REAP_SECONDS):
+            self._orphan = None
 
 
 def _open_data(data: bytes) -> int:

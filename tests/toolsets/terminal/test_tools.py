@@ -434,6 +434,4 @@ def test_a_start_relies_on_the_last_success(cache: Path, monkeypatch: pytest.Mon
     assert len(result(app, "tools/list")["tools"]) == 5
     failed = call(app, "terminal_run", {"command": "touch pwn"})
     assert failed["isError"] is True and text(failed) == "bwrap is not installed; install bubblewrap"
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")  # where another bubblewrap may be
-    assert result(serve(), "tools/list")["tools"] == []
     assert result(serve(level="read-only"), "tools/list")["tools"] == []
