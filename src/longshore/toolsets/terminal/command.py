@@ -17,12 +17,13 @@ from longshore.sandbox.descendants import children, descendants
 from longshore.sandbox.launch import Launch
 from longshore.toolsets.terminal.command_input import MOST_WAITING, CommandInput
 from longshore.toolsets.terminal.keys import canonical_name, encode_keys
-from longshore.toolsets.terminal.output import FILE_BYTES, Output
+from longshore.toolsets.terminal.output import Output
 from longshore.toolsets.terminal.output_pattern import OutputPattern
 from longshore.toolsets.terminal.process_state import cpu_seconds, is_reading_terminal, looks_like_prompt
 from longshore.toolsets.terminal.process_watch import ProcessWatch
+from longshore.toolsets.terminal.reading_pace import PIPE_PACE, TERMINAL_PACE
 from longshore.toolsets.terminal.screen import COLUMNS, ROWS, Screen
-from longshore.toolsets.terminal.spawn import PIPE_BYTES, Started, set_size, start_on_terminal, start_with_pipe
+from longshore.toolsets.terminal.spawn import Started, set_size, start_on_terminal, start_with_pipe
 from longshore.toolsets.terminal.waiting import Reason, Until, Waiter
 
 TERM_SECONDS: Final = 2.0
@@ -31,9 +32,6 @@ KILL_SECONDS: Final = 2.0
 """A killed process ends at once, unless the kernel holds it; that is not waited for."""
 QUIET_SECONDS: Final = 1.0
 """Without output for so long, a command with a prompt waits for input."""
-_CHUNK_BYTES: Final = 256 << 10
-_PAUSE_SECONDS: Final = 0.001
-"""Between two reads of a command that has printed too much, so that it does not occupy the event loop."""
 
 _SIGNAL_KEYS: Final = {"ctrl-c": signal.SIGINT, "ctrl-\\": signal.SIGQUIT}
 """The keys that a command without a terminal can be sent."""
@@ -83,6 +81,7 @@ class Command:
         self.seen = 0
         """The position up to which its output was shown to its owner."""
         self._launch, self._started = launch, started
+        self._pace = PIPE_PACE if screen is None else TERMINAL_PACE
         self._began = self._printed = monotonic()
         self._seconds: float | None = None
         self._loop = asyncio.get_running_loop()
@@ -198,7 +197,7 @@ class Command:
     async def _feed_earlier(self, waiter: Waiter, after: int) -> None:
         """Give a waiter what was printed before it came. Nothing is printed between the last part and the return."""
         while waiter.takes_output and (after := self.output.skip_dropped(after)) < self.output.size:
-            data = self.output.read(after, after + _CHUNK_BYTES)
+            data = self.output.read(after, after + PIPE_PACE.at_once)
             waiter.take(data)
             after += len(data) or self.output.size
             if after < self.output.size:
@@ -208,9 +207,9 @@ class Command:
 
     def _read(self) -> None:
         """Read what is there. Called by the loop."""
-        if self._take_some() and self.output.size > FILE_BYTES:
+        if self._take_some() and self.output.size > self._pace.much:
             self._loop.remove_reader(self._started.output)
-            self._pause = self._loop.call_later(_PAUSE_SECONDS, self._read_again)
+            self._pause = self._loop.call_later(self._pace.pause, self._read_again)
 
     def _read_again(self) -> None:
         self._loop.add_reader(self._started.output, self._read)
@@ -218,7 +217,7 @@ class Command:
     def _take_some(self) -> int:
         """Read once, and return how many bytes there were."""
         try:
-            data = os.read(self._started.output, _CHUNK_BYTES)
+            data = os.read(self._started.output, self._pace.at_once)
         except BlockingIOError:
             return 0
         except OSError:  # the terminal is closed
@@ -235,8 +234,8 @@ class Command:
         return len(data)
 
     def _take_rest(self) -> None:
-        """Read what was printed before the end, at most what a pipe holds: another process may go on printing."""
-        left = PIPE_BYTES
+        """Read what was printed before the end, no more than the kernel holds: another process may go on printing."""
+        left = self._pace.held
         while left > 0 and (taken := self._take_some()):
             left -= taken
 

@@ -124,9 +124,13 @@ class Grid:
     def restore_cursor(self) -> None:
         self.go(*self._saved)
 
+    def carriage_return(self) -> None:
+        self.column, self.at_end = 0, False
+
     def line_feed(self) -> None:
         if self.row == self.bottom:
-            self.scroll(self.top, 1)
+            del self.lines[self.top]  # as `scroll` does, which most output needs for every line
+            self.lines.insert(self.bottom, [])
         else:
             self.row = min(self.row + 1, self.rows - 1)
         self.at_end = False

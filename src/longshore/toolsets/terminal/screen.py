@@ -93,14 +93,17 @@ class Screen:
         end = partial.start() if partial else len(text)
         self._partial = text[end:]
         for found in _TOKEN.finditer(text, 0, end):
-            if found["text"]:
-                self._write(found["text"])
-            elif found["final"]:
-                self._sequence(found)
-            elif found["escape"]:
-                self._escape(found["escape"])
-            elif found["control"]:
-                self._control(found["control"])
+            match found.lastgroup:
+                case "text":
+                    self._write(found[0])
+                case "control":
+                    self._control(found[0])
+                case "final":
+                    self._sequence(found)
+                case "escape":
+                    self._escape(found["escape"])
+                case _:
+                    pass  # a title, or another string
         replies, self._replies = self._replies, []
         return "".join(replies).encode()
 
@@ -108,10 +111,10 @@ class Screen:
         self._grid.write(text.translate(_LINE_DRAWING) if self._sets[self._set] == _LINE_SET else text)
 
     def _control(self, control: str) -> None:
-        if control in _SHIFTS:
-            self._set = _SHIFTS[control]
-        elif control in _CONTROLS:
+        if control in _CONTROLS:
             _CONTROLS[control](self._grid)
+        elif control in _SHIFTS:
+            self._set = _SHIFTS[control]
 
     def _escape(self, escape: str) -> None:
         if escape == "c":
@@ -176,7 +179,7 @@ _CONTROLS: Final[dict[str, Callable[[Grid], None]]] = {
     "\n": Grid.line_feed,
     "\v": Grid.line_feed,
     "\f": Grid.line_feed,
-    "\r": lambda grid: grid.go(grid.row, 0),
+    "\r": Grid.carriage_return,
     "\x84": Grid.line_feed,
     "\x85": Grid.next_line,
     "\x8d": Grid.reverse_line_feed,
