@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,14 @@ def test_the_eight_tools_cost_a_model_few_tokens(revision: str) -> None:
     assert len(tools) == 8
     assert len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False)) <= 4 * LISTING_TOKENS
     assert not any("outputSchema" in tool for tool in tools)
+
+
+def test_a_session_that_only_reads_loads_neither_search_nor_trash_nor_watcher() -> None:
+    code = "import sys, longshore.toolsets.filesystem.tools; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    rare = {"search", "patterns", "ripgrep", "trash", "watched_files", "watching"}
+    assert not {f"longshore.toolsets.filesystem.{name}" for name in rare} & set(loaded)
+    assert "subprocess" not in loaded
 
 
 # -- reading

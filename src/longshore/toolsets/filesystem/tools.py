@@ -26,14 +26,14 @@ from longshore.toolsets.filesystem.listing import ListQuery, Sort, list_folder, 
 from longshore.toolsets.filesystem.matches import Output
 from longshore.toolsets.filesystem.options import FilesystemOptions
 from longshore.toolsets.filesystem.reading import ReadQuery, read_contents, read_files
-from longshore.toolsets.filesystem.search import SearchQuery, search
 from longshore.toolsets.filesystem.search_place import find_place, path_prefix, read_rules_above
-from longshore.toolsets.filesystem.trash import Trash
 from longshore.toolsets.filesystem.walking import show_name, show_path
-from longshore.toolsets.filesystem.watched_files import WatchedFiles
 
+# The parts for searching, deleting and watching are loaded with their first use: most sessions begin by reading.
 if TYPE_CHECKING:
     from longshore.app import Server
+    from longshore.toolsets.filesystem.trash import Trash
+    from longshore.toolsets.filesystem.watched_files import WatchedFiles
 
 MOST_CACHED: Final = 16
 """Sets of folders whose ConfinedFiles are kept. Each client may narrow the server's folders in its own way."""
@@ -67,19 +67,25 @@ class Filesystem(Toolset):
     def __init__(self, options: FilesystemOptions, app: Server) -> None:
         self._options, self._app = options, app
         self._cached: dict[Roots, ConfinedFiles] = {}
-        self._watched = WatchedFiles(app.resource_changed)
+        self._watched: WatchedFiles | None = None
 
     def stop(self) -> None:
-        self._watched.close()
+        if self._watched is not None:
+            self._watched.close()
 
     def status(self) -> dict[str, int]:
-        return {"watched": len(self._watched)}
+        return {"watched": 0 if self._watched is None else len(self._watched)}
 
     def watched(self, uri: str) -> None:
+        if self._watched is None:
+            from longshore.toolsets.filesystem.watched_files import WatchedFiles
+
+            self._watched = WatchedFiles(self._app.resource_changed)
         self._watched.add(uri, self.files_of(self._app.engine.executor.files.roots).real_path(uri))
 
     def unwatched(self, uri: str) -> None:
-        self._watched.remove(uri)
+        if self._watched is not None:
+            self._watched.remove(uri)
 
     @resource("file:///{+path}")
     def file(self, ctx: Context, path: str) -> Contents:
@@ -220,6 +226,8 @@ class Filesystem(Toolset):
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Search the contents of files."""
+        from longshore.toolsets.filesystem.search import SearchQuery, search
+
         path = "." if path is None else path
         files, options = self._files(ctx), self._options
         with ExitStack() as stack:
@@ -354,6 +362,8 @@ class Filesystem(Toolset):
 
     def _trash(self) -> Trash:
         """The user's trash. Raises ToolError without one."""
+        from longshore.toolsets.filesystem.trash import Trash
+
         folder = user_directory("data")
         if folder is None:
             raise ToolError("there is no trash, because the user has no home; ask the user to set XDG_DATA_HOME")
