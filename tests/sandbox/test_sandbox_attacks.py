@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.sandbox.confined_commands import LIMITED, MECHANISMS, PYTHON, SECONDS, Place, start
+from tests.sandbox.confined_commands import LIMITED, MECHANISMS, PYTHON, SECONDS, SECRET, Place, start
 from tests.waiting import eventually
 
 from longshore.sandbox.cgroups import CgroupParents
@@ -188,6 +189,23 @@ for folder, _, names in os.walk("/proc/sys"):
 print(os.path.exists("/proc/sys/kernel/core_pattern"), opened)
 """
     assert place.python(place.sandbox(level, mechanism), source) == (0, "True []\n")
+
+
+@both
+def test_the_servers_keyrings_are_out_of_reach(place: Place, mechanism: str) -> None:
+    libc, numbers = ctypes.CDLL(None), {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+    key = libc.syscall(numbers[0], b"user", b"longshore-test", SECRET.encode(), len(SECRET), -3)
+    assert key > 0
+    source = f"""
+import ctypes
+text = ctypes.create_string_buffer(100)
+print(ctypes.CDLL(None).syscall({numbers[1]}, 11, {key}, text, 100), text.value)
+"""
+    try:
+        assert place.python(place.sandbox("workspace", mechanism), source) == (0, "-1 b''\n")
+        assert SECRET in place.python(place.sandbox("limits"), source).text
+    finally:
+        libc.syscall(numbers[1], 9, key, -3)
 
 
 def test_no_namespace_can_be_made_within_bubblewrap(place: Place) -> None:

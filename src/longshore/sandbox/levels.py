@@ -31,6 +31,7 @@ from longshore.sandbox.launch import Launch, Level, Limits
 from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, Host, bubblewrap_fix, detect_host
 from longshore.sandbox.rlimits import Rlimits, process_limits, user_processes
 from longshore.sandbox.roots import merge
+from longshore.sandbox.seccomp import key_filter
 from longshore.sandbox.visible import VisiblePaths
 
 DEFAULT_LEVEL: Final[Level] = "workspace"
@@ -171,9 +172,13 @@ class Sandbox:
             # Within the namespace, which may count its own processes only. dash calls this limit -p.
             most = user_processes(self._limits.processes)
             argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
-        data = _open_data("".join(f"{each}\0" for each in arguments).encode(errors="surrogateescape"))
-        started = program.argv(data, argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
-        return Launch(started, STARTER, order.cwd, (data,), WRAPPERS, True, _Release([data], order.group))
+        data = list[int]()
+        if self._host.seccomp:
+            data.append(_open_data(key_filter()))
+            arguments += ["--seccomp", str(data[0])]
+        data.append(_open_data("".join(f"{each}\0" for each in arguments).encode(errors="surrogateescape")))
+        started = program.argv(data[-1], argv, members=order.members, rlimits=order.rlimits, terminal=order.terminal)
+        return Launch(started, STARTER, order.cwd, tuple(data), WRAPPERS, True, _Release(data, order.group))
 
     def _by_launcher(self, order: _Order) -> Launch:
         rlimits = order.rlimits

@@ -44,6 +44,15 @@ _REFUSED: Final = {
 }
 
 
+_KEYS: Final = {
+    0xC000003E: (248, 249, 250, _X32 | 248, _X32 | 249, _X32 | 250),  # x86_64
+    0x40000003: (286, 287, 288),  # its 32-bit programs
+    0xC00000B7: (217, 218, 219),  # aarch64
+    0x40000028: (309, 310, 311),  # its 32-bit programs
+}
+"""add_key, request_key and keyctl of each architecture."""
+
+
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
@@ -66,6 +75,18 @@ def refuse_calls(*, network: bool) -> None:
             raise OSError(number, os.strerror(number))
 
 
+def key_filter() -> bytes:
+    """A filter that refuses the kernel's keyrings only: no namespace keeps a command from those of the server."""
+    lines = [(_LOAD, 0, 0, _ARCHITECTURE)]
+    for architecture, numbers in _KEYS.items():
+        body = [(_LOAD, 0, 0, _NUMBER)]
+        for number in numbers:
+            body += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE)]
+        body.append((_RETURN, 0, 0, _ALLOW))
+        lines += [(_JUMP_EQUAL, 0, len(body), architecture), *body]
+    return _assemble([*lines, (_RETURN, 0, 0, _ALLOW)])
+
+
 def _instructions(machine: str, families: tuple[int, ...]) -> bytes:
     """The filter, 8 bytes an instruction. A pair of sockets (socketpair) reaches no other process and is allowed."""
     refused = _REFUSED["both"] + _REFUSED[machine]
@@ -86,5 +107,8 @@ def _instructions(machine: str, families: tuple[int, ...]) -> bytes:
             body += [(_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW)]
         body.append((_RETURN, 0, 0, _REFUSE))
         lines += [(_JUMP_EQUAL, 0, len(body), number), *body]
-    lines.append((_RETURN, 0, 0, _ALLOW))
+    return _assemble([*lines, (_RETURN, 0, 0, _ALLOW)])
+
+
+def _assemble(lines: list[tuple[int, int, int, int]]) -> bytes:
     return b"".join(struct.pack("HBBI", *line) for line in lines)

@@ -356,11 +356,12 @@ async def test_a_confined_command_is_ended_with_its_tree(level: Level, tmp_path:
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
 async def test_a_confined_command_that_ignores_sigterm_is_killed(level: Level, tmp_path: Path) -> None:
-    source = "trap '' TERM; echo ready; while :; do sleep 600; done"
+    source = f"trap '' TERM; setsid {NAP} & echo ready; while :; do {NAP}; done"
     async with running(confined(level, "/bin/sh", "-c", source, cwd=str(tmp_path))) as command:
         await command.wait(PATIENCE, until="output")
         await command.end(0.01)
         assert command.signal == "SIGKILL"
+        assert command_lines(NAP) == []
 
 
 async def test_output_before_the_end_is_complete() -> None:

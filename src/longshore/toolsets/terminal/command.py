@@ -278,12 +278,7 @@ class Command:
             self._launch.signal(self.pid, number)
         if await self._finishes_within(grace):
             return
-        await asyncio.to_thread(self._launch.close)
-        for pid in self._processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        await asyncio.to_thread(self._launch.kill, self.pid)
         await self._finishes_within(KILL_SECONDS)
 
     def _has_begun(self) -> bool:
