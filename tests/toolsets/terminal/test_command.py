@@ -223,6 +223,11 @@ def test_a_pattern_that_can_not_be_matched_is_refused(pattern: str) -> None:
         OutputPattern(pattern)
 
 
+@pytest.mark.parametrize("size", [1, MOST_CHARACTERS - 1, MOST_CHARACTERS])
+def test_a_pattern_may_be_long(size: int) -> None:
+    assert OutputPattern("x" * size).feed(b"x" * size)
+
+
 async def test_a_wait_for_the_end_reads_no_output_again(monkeypatch: pytest.MonkeyPatch) -> None:
     command = await finished(shell("seq 1 100000"))
     monkeypatch.setattr(type(command.output), "read", None)
