@@ -223,6 +223,11 @@ def test_a_pattern_that_can_not_be_matched_is_refused(pattern: str) -> None:
         OutputPattern(pattern)
 
 
+@pytest.mark.parametrize("size", [1, MOST_CHARACTERS - 1, MOST_CHARACTERS])
+def test_a_pattern_may_be_long(size: int) -> None:
+    assert OutputPattern("x" * size).feed(b"x" * size)
+
+
 async def test_a_wait_for_the_end_reads_no_output_again(monkeypatch: pytest.MonkeyPatch) -> None:
     command = await finished(shell("seq 1 100000"))
     monkeypatch.setattr(type(command.output), "read", None)
@@ -356,11 +361,12 @@ async def test_a_confined_command_is_ended_with_its_tree(level: Level, tmp_path:
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
 async def test_a_confined_command_that_ignores_sigterm_is_killed(level: Level, tmp_path: Path) -> None:
-    source = "trap '' TERM; echo ready; while :; do sleep 600; done"
+    source = f"trap '' TERM; setsid {NAP} & echo ready; while :; do {NAP}; done"
     async with running(confined(level, "/bin/sh", "-c", source, cwd=str(tmp_path))) as command:
         await command.wait(PATIENCE, until="output")
         await command.end(0.01)
         assert command.signal == "SIGKILL"
+        assert command_lines(NAP) == []
 
 
 async def test_output_before_the_end_is_complete() -> None:

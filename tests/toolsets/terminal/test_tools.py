@@ -265,6 +265,17 @@ async def test_pages_by_cursor(folder: Path) -> None:
         assert seen == [str(number) for number in range(1, 20_001)]
 
 
+@pytest.mark.parametrize(
+    ("timeout_ms", "is_allowed"), [(0, False), (1, True), (24999, True), (25000, True), (25001, False)]
+)
+async def test_a_read_waits_25_seconds_at_most(folder: Path, timeout_ms: int, is_allowed: bool) -> None:
+    async with connected() as client:
+        await ask(client, "run", command="true")
+        answer = await client.call_tool("terminal_read", {"id": "c1", "timeout_ms": timeout_ms}, check=False)
+        assert answer.is_error is not is_allowed
+        assert is_allowed or "give 1 to 25000" in answer.text
+
+
 async def test_another_id_is_refused(folder: Path) -> None:
     async with connected() as client:
         for name, more in (("read", {}), ("send", {"text": "x"}), ("kill", {})):

@@ -278,7 +278,6 @@ class Command:
             self._launch.signal(self.pid, number)
         if await self._finishes_within(grace):
             return
-        self._launch.signal(self.pid, signal.SIGKILL)
         await asyncio.to_thread(self._launch.kill, self.pid)
         await self._finishes_within(KILL_SECONDS)
 
