@@ -24,7 +24,7 @@ from longshore.sandbox.drafts import (
     replace_link,
     sync_folder,
 )
-from longshore.sandbox.file_errors import FileError, explain
+from longshore.sandbox.file_errors import FileError, explain, too_large
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.places import Place, Places
 from longshore.sandbox.roots import Roots
@@ -88,7 +88,7 @@ class ConfinedFiles:
             size = os.fstat(descriptor).st_size
             if most is not None and size > most:
                 os.close(descriptor)
-                raise FileError(path, "too_large", f": {size:,} bytes, at most {most:,} are read")
+                raise too_large(size, most).at(path)
             return open(descriptor, "rb")
 
     def status(self, path: str, follow: bool = True) -> Entry:
@@ -233,21 +233,24 @@ class ConfinedFiles:
         """The place of what is moved or copied, its status, and the place where it goes."""
         with self._places.find(source, follow=not move, change=move) as old:
             status = self._places.check_tree(source, old, change=move)
+            is_folder = kind_of(status) == "folder"
             if not move and kind_of(status) == "special":
                 raise FileError(source, "special")
             if parents:
                 into._make_parents(target)
-            with into._target(target, old, follow=not move) as new:
+            with into._target(target, old, is_folder, follow=not move) as new:
                 yield old, status, new
 
     @contextmanager
-    def _target(self, given: str, source: Place, follow: bool) -> Generator[Place]:
-        """The place that something is moved or copied to, which does not lie in it."""
+    def _target(self, given: str, source: Place, is_folder: bool, follow: bool) -> Generator[Place]:
+        """The place that something is moved or copied to, which does not lie in it; a file replaces no folder."""
         with self._places.find(given, follow, change=True) as place:
             if place.name == ".":
                 raise FileError(given, "root")
             if place.path.startswith(source.path + "/"):
                 raise FileError(given, "into_itself")
+            if not is_folder and place.kind() == "folder":
+                raise FileError(given, "exists", " as a folder", "name the new path in it")
             yield place
 
     def _make_parents(self, given: str) -> None:
@@ -269,6 +272,7 @@ class ConfinedFiles:
                 self._places.check(given, place, change=False)
                 return False
             self._places.check(given, place, change=True)
+            self._places.check_name(given)  # else a refused write would leave the folders above its file
             with suppress(FileExistsError):
                 os.mkdir(place.name, dir_fd=place.folder)
                 return True

@@ -68,7 +68,7 @@ def test_a_resource_has_at_most_max_file_size(folder: Path, more: int) -> None:
     if more <= 0:
         assert len(read(app, (folder / "a").as_uri())["text"]) == 100 + more
     else:
-        with pytest.raises(Refused, match="is too large: 101 bytes, at most 100 are read"):
+        with pytest.raises(Refused, match="is too large: 101 bytes, more than the limit of 100"):
             read(app, (folder / "a").as_uri())
 
 

@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Final, Literal
 
 from msgspec import Struct, json, msgpack
+from msgspec.structs import replace
 
 from longshore.errors import ToolError
 from longshore.registry.token_budget import DEFAULT_TOKENS
@@ -96,7 +97,7 @@ def search(
         except OutOfTime:
             message = f"the search took longer than {seconds:g} s; narrow it by path or glob, or simplify the pattern"
             raise ToolError(message) from None
-    return page_matches(
+    page = page_matches(
         found,
         query.output,
         limit=query.limit,
@@ -104,6 +105,9 @@ def search(
         is_cut=is_cut,
         prefix=query.prefix,
     )
+    if not page.files and any("/" in glob for glob in query.globs):
+        return replace(page, text=f"{page.text} (the glob starts at the searched folder)")
+    return page
 
 
 def _worker_query(query: SearchQuery, pattern: Pattern, cursor: Cursor, above: Above, seconds: float) -> WorkerQuery:

@@ -117,7 +117,7 @@ class Filesystem(Toolset):
     ) -> list[Text | Image | Audio]:
         """Read a text file by lines, or a picture or sound."""
         query = ReadQuery(
-            offset=1 if offset is None else offset,
+            offset=offset,
             limit=limit,
             tail=tail,
             byte_offset=byte_offset,
@@ -294,7 +294,7 @@ class Filesystem(Toolset):
             files.delete(path, tree=True)
             return f"deleted {show_path(path)} for ever"
         entry = self._trash().put(files, path)
-        return f"deleted {show_path(path)}, {show_size(entry.size)}; to undo it: restore={entry.id}"
+        return f"deleted {show_path(path)}, {entry.size:,} bytes; to undo it: restore={entry.id}"
 
     @tool(effects="read", errors=_OUTSIDE)
     def fs_info(self, ctx: Context, path: Annotated[str | None, "file or folder"] = None) -> str:
