@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from longshore.errors import ResourceNotFound, ToolError
@@ -39,6 +39,8 @@ MOST_CACHED: Final = 16
 """Sets of folders whose ConfinedFiles are kept. Each client may narrow the server's folders in its own way."""
 PROGRESS_SECONDS: Final = 1.0
 """How often a long call reports that it is still at work."""
+LATE_SECONDS: Final = 2.0
+"""A client may be told that it watches before the watch begins. A change of these last seconds is reported then."""
 
 Action = Literal["read", "write", "append", "list", "search", "move", "copy", "delete", "info", "mkdir"]
 
@@ -81,7 +83,10 @@ class Filesystem(Toolset):
             from longshore.toolsets.filesystem.watched_files import WatchedFiles
 
             self._watched = WatchedFiles(self._app.resource_changed)
-        self._watched.add(uri, self.files_of(self._app.engine.executor.files.roots).real_path(uri))
+        files = self.files_of(self._app.engine.executor.files.roots)
+        self._watched.add(uri, files.real_path(uri))
+        if time() - _last_change(files, uri) < LATE_SECONDS:
+            self._app.resource_changed(uri)
 
     def unwatched(self, uri: str) -> None:
         if self._watched is not None:
@@ -389,6 +394,16 @@ class Filesystem(Toolset):
         if options.deny:
             lines.append(f"denied names: {' '.join(options.deny)}")
         return fit_lines(lines).text
+
+
+def _last_change(files: ConfinedFiles, uri: str) -> float:
+    """When a file or folder changed; if it does not exist, when its folder did. Raises FileError."""
+    try:
+        return files.status(uri).status.st_ctime
+    except FileError as problem:
+        if problem.kind != "missing":
+            raise
+    return files.status(os.path.dirname(files.real_path(uri))).status.st_ctime
 
 
 def _checker(ctx: Context) -> Callable[[], None]:
