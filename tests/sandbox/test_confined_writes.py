@@ -25,6 +25,7 @@ from longshore.sandbox.trees import DRAFT_PREFIX
 from .confined_tree import WAYS
 
 SIZE = 4 << 20
+BIG_SIZE = 50 << 20
 KILLS = count(10)
 _READ_ONLY, _REMOUNT, _DETACH = 1, 32, 2
 
@@ -88,14 +89,17 @@ def test_a_draft_of_a_killed_process_is_deleted_by_the_next_write(tmp_path: Path
     assert drafts(tmp_path) == []
 
 
+# -- FS-7: a write of 50 MB is killed
+
+
 def test_after_kill_9_a_file_is_old_or_new_and_never_mixed(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(b"-" * SIZE)
+    path.write_bytes(b"-" * BIG_SIZE)
     chance = random.Random(7)
     for _ in range(KILLS):
-        kill_writer(tmp_path, "write", SIZE, chance.uniform(0.001, 0.05))
+        kill_writer(tmp_path, "write", BIG_SIZE, chance.uniform(0.001, 0.05))
         data = path.read_bytes()
-        assert len(data) == SIZE and data == data[:1] * SIZE
+        assert len(data) == BIG_SIZE and data == data[:1] * BIG_SIZE
         files_in(tmp_path).write("other", b"")
         assert drafts(tmp_path) == []
 
