@@ -333,7 +333,7 @@ def test_paths_of_a_search_can_be_read(folder: Path, app: Server) -> None:
     assert (
         ask(app, "fs_search", pattern="NEEDLE", ignore_case=True, glob="*.py", context=1) == "s/t/a.py\n1-one\n2:needle"
     )
-    assert ask(app, "fs_search", pattern="n.*le", literal=True) == "no matches"
+    assert ask(app, "fs_search", pattern="n.*le", literal=True) == "no matches in text files of up to 10M"
     assert ask(app, "fs_search", pattern="needle", output="count") == "s/b.js: 1\ns/t/a.py: 1"
     page = ask(app, "fs_search", pattern="needle", limit=1)
     cursor = page.rpartition("cursor=")[2].rstrip("]")
@@ -358,7 +358,10 @@ def test_a_wrong_pattern_or_glob_is_explained(folder: Path, app: Server) -> None
     assert ask(app, "fs_list", glob="\\[b") == "[b 2"
     missed = {"path": "src", "glob": "src/*.py"}
     assert ask(app, "fs_list", **missed) == "[no file matches the glob, which starts at this folder]"
-    assert ask(app, "fs_search", pattern="x", **missed) == "no matches (the glob starts at the searched folder)"
+    assert (
+        ask(app, "fs_search", pattern="x", **missed)
+        == "no matches in text files of up to 10M; the glob starts at the searched folder"
+    )
     assert refusal(app, "fs_search", pattern="x", path="[b", context=99).startswith("context=99; 0 to 20 lines")
     assert "depth=0; a folder is listed 1 to" in refusal(app, "fs_list", depth=0)
 

@@ -48,10 +48,10 @@ Action = Literal["read", "write", "append", "list", "search", "move", "copy", "d
 Tokens = Annotated[MaxTokens, Hidden()]
 Flag = bool | None
 Target = Annotated[str, "file or folder"]
-ExpectedHash = Annotated[str | None, "hash it must have, if any"]
-Glob = Annotated[str | None, "only such as *.py or src/**"]
+ExpectedHash = Annotated[str | None, "hash it must have"]
+Glob = Annotated[str | None, "such as *.py or src/**"]
 Gitignore = Annotated[Flag, "false: also ignored files"]
-Cursor = Annotated[str | None, "of the last page, if any"]
+Cursor = Annotated[str | None, "of the last page"]
 
 _UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the answers say them"}
 _OUTSIDE: Final = {"outside the folders": "use a path within those that fs_info shows"}
@@ -103,7 +103,7 @@ class Filesystem(Toolset):
     @tool(
         effects="read",
         waive=_UNBOUNDED,
-        help=f"{_BUDGET}, and byte_offset and byte_limit in place of lines.",
+        help="Also takes byte_offset and byte_limit in place of lines.",
         errors=_OUTSIDE,
         examples=[{"path": "src/app.py", "offset": 100, "limit": 50}, {"paths": ["a.txt", "b.txt"]}],
     )
@@ -111,14 +111,14 @@ class Filesystem(Toolset):
         self,
         ctx: Context,
         path: Annotated[str | None, "absolute, or from the first folder of fs_info"] = None,
-        paths: Annotated[list[str] | None, "several files instead"] = None,
+        paths: Annotated[list[str] | None, "several files"] = None,
         offset: Annotated[int | None, "first line, if not 1"] = None,
         limit: Annotated[int | None, "lines, if not all"] = None,
-        tail: Annotated[int | None, "only the last lines"] = None,
+        tail: Annotated[int | None, "last lines"] = None,
         byte_offset: Annotated[int | None, Hidden()] = None,
         byte_limit: Annotated[int | None, Hidden()] = None,
         line_numbers: Annotated[Flag, "show them"] = None,
-        max_tokens: Tokens = DEFAULT_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> list[Text | Image | Audio]:
         """Read a text file by lines, or a picture or sound."""
         query = ReadQuery(
@@ -185,12 +185,12 @@ class Filesystem(Toolset):
         depth: Annotated[int | None, "levels, 3 unless given"] = None,
         glob: Glob = None,
         gitignore: Gitignore = None,
-        sort: Annotated[Sort | None, "name unless given"] = None,
+        sort: Annotated[Sort | None, "order"] = None,
         cursor: Cursor = None,
         limit: Annotated[int, Hidden()] = listing.DEFAULT_LIMIT,
         max_tokens: Tokens = listing.DEFAULT_TOKENS,
     ) -> str:
-        """List a folder as a tree with sizes. Folders that do not fit are summed up."""
+        """List a folder as a tree with sizes."""
         path = "." if path is None else path
         files, options = self._files(ctx), self._options
         with fit_errors(max_tokens), explain(path), files.open_folder(path) as folder:
@@ -223,7 +223,7 @@ class Filesystem(Toolset):
         glob: Glob = None,
         literal: Annotated[Flag, "pattern is plain text"] = None,
         ignore_case: Annotated[Flag, "a matches A"] = None,
-        context: Annotated[int | None, "lines around, if any"] = None,
+        context: Annotated[int | None, "lines around"] = None,
         output: Annotated[Output | None, "lines, paths, or counts"] = None,
         gitignore: Gitignore = None,
         limit: Annotated[int | None, "100 unless given"] = None,
