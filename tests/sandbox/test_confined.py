@@ -519,6 +519,8 @@ def test_trees_are_walked_copied_and_deleted_to_their_depth(base: Path, files: C
         files.delete("top", tree=True)
     else:
         assert kind("copy_from", files, "top") == kind("delete_tree", files, "top") == "too_large"
+        with pytest.raises(FileError, match=r"^'top' is too large: folders are nested more than 128 deep in it"):
+            files.copy("top", "copied")
         assert drafts(base) == []
 
 

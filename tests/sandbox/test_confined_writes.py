@@ -297,6 +297,8 @@ os.setuid(65534)
 files = ConfinedFiles(Roots((sys.argv[1],)))
 changes = {
     "unreadable": lambda: files.open_file("private").close(),
+    "copy of it": lambda: files.copy("private", "copied"),
+    "copy to": lambda: files.copy("passage/inner", "closed/copied"),
     "unwritable folder": lambda: files.write("closed/new", b"new"),
     "unwritable file": lambda: files.append("theirs", b"new"),
     "folder to pass through": lambda: files.open_file("passage/inner").close(),
@@ -309,7 +311,7 @@ for name, change in changes.items():
         change()
         print(name, "done", sep=": ")
     except FileError as error:
-        print(name, error.kind, sep=": ")
+        print(name, f"{error.kind} {error.path}", sep=": ")
 """
 
 
@@ -326,13 +328,15 @@ def test_what_the_operating_system_denies_is_refused_and_replaced_files_lose_spe
         (folder / "passage").chmod(0o711)
         run = subprocess.run([sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, timeout=60)
         assert run.stdout.splitlines() == [
-            "unreadable: permission",
-            "unwritable folder: permission",
-            "unwritable file: permission",
+            "unreadable: permission private",
+            "copy of it: permission private",
+            "copy to: permission closed/copied",
+            "unwritable folder: permission closed/new",
+            "unwritable file: permission theirs",
             "folder to pass through: done",
-            "folder to list: permission",
+            "folder to list: permission passage",
             "replace: done",
-            "delete: permission",
+            "delete: permission closed",
         ], run.stderr
         status = (folder / "theirs").stat()
         assert (status.st_mode & 0o7777, status.st_uid) == (0o755, 65534)

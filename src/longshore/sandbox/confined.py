@@ -29,6 +29,7 @@ from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.places import Place, Places
 from longshore.sandbox.roots import Roots
 from longshore.sandbox.trees import (
+    MOST_DEPTH,
     MOST_ENTRIES,
     Check,
     Entry,
@@ -195,7 +196,7 @@ class ConfinedFiles:
                     raise
             if not os.access(".", os.W_OK, dir_fd=old.folder, effective_ids=True):
                 raise FileError(source, "permission")  # it could be copied, but not deleted afterwards
-            _copy(old, new, status, overwrite, check)
+            _copy(source, old, new, status, overwrite, check)
             with explain(source):
                 if kind_of(status) == "folder":
                     delete_folder(old.folder, old.name)
@@ -217,7 +218,7 @@ class ConfinedFiles:
         `check` is called for every file and megabyte; if it raises, there is no copy.
         """
         with self._both(source, target, parents, to or self, move=False) as (old, status, new):
-            _copy(old, new, status, overwrite, check)
+            _copy(source, old, new, status, overwrite, check)
 
     def delete(self, path: str, *, tree: bool = False) -> None:
         """Delete a file, a link or an empty folder; with `tree` also a folder with all it holds."""
@@ -335,18 +336,19 @@ def _append(folder: int, name: str, data: bytes) -> os.stat_result:
         os.close(descriptor)
 
 
-def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool, check: Check) -> None:
-    """Copy a file, folder or link to a place where it appears in one step. Raises OSError."""
+def _copy(given: str, old: Place, new: Place, status: os.stat_result, overwrite: bool, check: Check) -> None:
+    """Copy a file, folder or link to a place where it appears in one step. Raises OSError; FileError about `given`."""
     with _readable(new) as target:
         if not overwrite and new.kind() is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         match kind_of(status):
             case "folder":
-                _copy_folder(old, new.name, target, overwrite, check)
+                _copy_folder(given, old, new.name, target, overwrite, check)
             case "link":
                 replace_link(target, new.name, os.readlink(old.name, dir_fd=old.folder), overwrite)
             case _:
-                source = open_regular(old.folder, old.name, os.O_RDONLY)
+                with explain(given):
+                    source = open_regular(old.folder, old.name, os.O_RDONLY)
                 try:
                     mode = stat.S_IMODE(status.st_mode) & 0o777
                     replace_file(target, new.name, read_chunks(source, check), overwrite, mode)
@@ -354,9 +356,15 @@ def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool, check
                     os.close(source)
 
 
-def _copy_folder(old: Place, name: str, target: int, overwrite: bool, check: Check) -> None:
+def _copy_folder(given: str, old: Place, name: str, target: int, overwrite: bool, check: Check) -> None:
     with open_folder(old.folder, old.name) as source, draft_folder(target) as (draft, draft_name):
-        copy_tree(source, draft, check)
+        try:
+            copy_tree(source, draft, check)
+        except OSError as problem:
+            if problem.errno != errno.E2BIG:
+                raise
+            detail = f": folders are nested more than {MOST_DEPTH} deep in it, or one has over {MOST_ENTRIES:,} entries"
+            raise FileError(given, "too_large", detail, "copy the parts of it") from None
         os.fchmod(draft, stat.S_IMODE(os.fstat(source).st_mode))
         rename(draft_name, name, target, target, overwrite)
 
