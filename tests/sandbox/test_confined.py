@@ -153,8 +153,8 @@ def test_an_error_names_the_path_as_given_the_problem_and_the_fix(base: Path, fi
         ("move_from", "missing", "missing"),
         ("move_from", ".", "root"),
         ("move_to", ".", "root"),
-        ("move_to", "sub", "not_a_file"),
-        ("copy_to", "sub", "not_a_file"),
+        ("move_to", "sub", "exists"),
+        ("copy_to", "sub", "exists"),
         ("copy_from", "sub/missing", "missing"),
     ],
 )
@@ -306,6 +306,8 @@ def test_nothing_is_overwritten_unless_told(base: Path, files: ConfinedFiles) ->
             with pytest.raises(FileError) as caught:
                 verb(source, target)
             assert (caught.value.kind, caught.value.path) == ("exists", target)
+    with pytest.raises(FileError, match=r"^'sub/' exists already as a folder; name the new path in it$"):
+        files.move("file.txt", "sub/", overwrite=True)
     files.copy("file.txt", "other", overwrite=True)
     assert read(files, "other") == read(files, "file.txt") == b"file"
     files.write("file.txt", b"moved")
@@ -410,6 +412,19 @@ def test_denied_names_are_refused_for_every_verb(base: Path, way: str, verb: str
     assert (base / "allow/.env").read_bytes() == b"key"
 
 
+def test_a_refused_name_leaves_no_folders(base: Path) -> None:
+    files = ConfinedFiles(Roots((str(base / "allow"),)), deny=[".env"])
+    for change in (
+        lambda: files.write("new/deep/.env", b"", parents=True),
+        lambda: files.append("new/deep/.env", b"", parents=True),
+        lambda: files.move("file.txt", "new/.env", parents=True),
+        lambda: files.make_folder("new/deep/.env"),
+    ):
+        with pytest.raises(FileError, match=r"may not be used: the server's settings deny it; do without it"):
+            change()
+        assert not (base / "allow/new").exists()
+
+
 def test_denied_names_are_in_no_list_and_hold_their_folder(base: Path, way: str) -> None:
     (base / "allow/sub/.env").write_bytes(b"key")
     files = confined(base, way, deny=[".env", "sub/deep"])
@@ -455,7 +470,7 @@ def test_a_file_above_the_size_limit_is_refused(files: ConfinedFiles, most: int,
     if fits:
         files.open_file("file.txt", most).close()
     else:
-        with pytest.raises(FileError, match="too large: 4 bytes, at most 3 are read"):
+        with pytest.raises(FileError, match="too large: 4 bytes, more than the limit of 3"):
             files.open_file("file.txt", most)
 
 
@@ -504,6 +519,8 @@ def test_trees_are_walked_copied_and_deleted_to_their_depth(base: Path, files: C
         files.delete("top", tree=True)
     else:
         assert kind("copy_from", files, "top") == kind("delete_tree", files, "top") == "too_large"
+        with pytest.raises(FileError, match=r"^'top' is too large: folders are nested more than 128 deep in it"):
+            files.copy("top", "copied")
         assert drafts(base) == []
 
 

@@ -25,6 +25,7 @@ from longshore.sandbox.trees import DRAFT_PREFIX
 from .confined_tree import WAYS
 
 SIZE = 4 << 20
+BIG_SIZE = 50 << 20
 KILLS = count(10)
 _READ_ONLY, _REMOUNT, _DETACH = 1, 32, 2
 
@@ -88,14 +89,17 @@ def test_a_draft_of_a_killed_process_is_deleted_by_the_next_write(tmp_path: Path
     assert drafts(tmp_path) == []
 
 
+# -- FS-7: a write of 50 MB is killed
+
+
 def test_after_kill_9_a_file_is_old_or_new_and_never_mixed(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(b"-" * SIZE)
+    path.write_bytes(b"-" * BIG_SIZE)
     chance = random.Random(7)
     for _ in range(KILLS):
-        kill_writer(tmp_path, "write", SIZE, chance.uniform(0.001, 0.05))
+        kill_writer(tmp_path, "write", BIG_SIZE, chance.uniform(0.001, 0.05))
         data = path.read_bytes()
-        assert len(data) == SIZE and data == data[:1] * SIZE
+        assert len(data) == BIG_SIZE and data == data[:1] * BIG_SIZE
         files_in(tmp_path).write("other", b"")
         assert drafts(tmp_path) == []
 
@@ -293,6 +297,8 @@ os.setuid(65534)
 files = ConfinedFiles(Roots((sys.argv[1],)))
 changes = {
     "unreadable": lambda: files.open_file("private").close(),
+    "copy of it": lambda: files.copy("private", "copied"),
+    "copy to": lambda: files.copy("passage/inner", "closed/copied"),
     "unwritable folder": lambda: files.write("closed/new", b"new"),
     "unwritable file": lambda: files.append("theirs", b"new"),
     "folder to pass through": lambda: files.open_file("passage/inner").close(),
@@ -305,7 +311,7 @@ for name, change in changes.items():
         change()
         print(name, "done", sep=": ")
     except FileError as error:
-        print(name, error.kind, sep=": ")
+        print(name, f"{error.kind} {error.path}", sep=": ")
 """
 
 
@@ -322,13 +328,15 @@ def test_what_the_operating_system_denies_is_refused_and_replaced_files_lose_spe
         (folder / "passage").chmod(0o711)
         run = subprocess.run([sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, timeout=60)
         assert run.stdout.splitlines() == [
-            "unreadable: permission",
-            "unwritable folder: permission",
-            "unwritable file: permission",
+            "unreadable: permission private",
+            "copy of it: permission private",
+            "copy to: permission closed/copied",
+            "unwritable folder: permission closed/new",
+            "unwritable file: permission theirs",
             "folder to pass through: done",
-            "folder to list: permission",
+            "folder to list: permission passage",
             "replace: done",
-            "delete: permission",
+            "delete: permission closed",
         ], run.stderr
         status = (folder / "theirs").stat()
         assert (status.st_mode & 0o7777, status.st_uid) == (0o755, 65534)

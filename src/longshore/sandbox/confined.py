@@ -24,11 +24,12 @@ from longshore.sandbox.drafts import (
     replace_link,
     sync_folder,
 )
-from longshore.sandbox.file_errors import FileError, explain
+from longshore.sandbox.file_errors import FileError, explain, too_large
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.places import Place, Places
 from longshore.sandbox.roots import Roots
 from longshore.sandbox.trees import (
+    MOST_DEPTH,
     MOST_ENTRIES,
     Check,
     Entry,
@@ -88,7 +89,7 @@ class ConfinedFiles:
             size = os.fstat(descriptor).st_size
             if most is not None and size > most:
                 os.close(descriptor)
-                raise FileError(path, "too_large", f": {size:,} bytes, at most {most:,} are read")
+                raise too_large(size, most).at(path)
             return open(descriptor, "rb")
 
     def status(self, path: str, follow: bool = True) -> Entry:
@@ -195,7 +196,7 @@ class ConfinedFiles:
                     raise
             if not os.access(".", os.W_OK, dir_fd=old.folder, effective_ids=True):
                 raise FileError(source, "permission")  # it could be copied, but not deleted afterwards
-            _copy(old, new, status, overwrite, check)
+            _copy(source, old, new, status, overwrite, check)
             with explain(source):
                 if kind_of(status) == "folder":
                     delete_folder(old.folder, old.name)
@@ -217,7 +218,7 @@ class ConfinedFiles:
         `check` is called for every file and megabyte; if it raises, there is no copy.
         """
         with self._both(source, target, parents, to or self, move=False) as (old, status, new):
-            _copy(old, new, status, overwrite, check)
+            _copy(source, old, new, status, overwrite, check)
 
     def delete(self, path: str, *, tree: bool = False) -> None:
         """Delete a file, a link or an empty folder; with `tree` also a folder with all it holds."""
@@ -233,21 +234,24 @@ class ConfinedFiles:
         """The place of what is moved or copied, its status, and the place where it goes."""
         with self._places.find(source, follow=not move, change=move) as old:
             status = self._places.check_tree(source, old, change=move)
+            is_folder = kind_of(status) == "folder"
             if not move and kind_of(status) == "special":
                 raise FileError(source, "special")
             if parents:
                 into._make_parents(target)
-            with into._target(target, old, follow=not move) as new:
+            with into._target(target, old, is_folder, follow=not move) as new:
                 yield old, status, new
 
     @contextmanager
-    def _target(self, given: str, source: Place, follow: bool) -> Generator[Place]:
-        """The place that something is moved or copied to, which does not lie in it."""
+    def _target(self, given: str, source: Place, is_folder: bool, follow: bool) -> Generator[Place]:
+        """The place that something is moved or copied to, which does not lie in it; a file replaces no folder."""
         with self._places.find(given, follow, change=True) as place:
             if place.name == ".":
                 raise FileError(given, "root")
             if place.path.startswith(source.path + "/"):
                 raise FileError(given, "into_itself")
+            if not is_folder and place.kind() == "folder":
+                raise FileError(given, "exists", " as a folder", "name the new path in it")
             yield place
 
     def _make_parents(self, given: str) -> None:
@@ -269,6 +273,7 @@ class ConfinedFiles:
                 self._places.check(given, place, change=False)
                 return False
             self._places.check(given, place, change=True)
+            self._places.check_name(given)  # else a refused write would leave the folders above its file
             with suppress(FileExistsError):
                 os.mkdir(place.name, dir_fd=place.folder)
                 return True
@@ -331,18 +336,19 @@ def _append(folder: int, name: str, data: bytes) -> os.stat_result:
         os.close(descriptor)
 
 
-def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool, check: Check) -> None:
-    """Copy a file, folder or link to a place where it appears in one step. Raises OSError."""
+def _copy(given: str, old: Place, new: Place, status: os.stat_result, overwrite: bool, check: Check) -> None:
+    """Copy a file, folder or link to a place where it appears in one step. Raises OSError; FileError about `given`."""
     with _readable(new) as target:
         if not overwrite and new.kind() is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         match kind_of(status):
             case "folder":
-                _copy_folder(old, new.name, target, overwrite, check)
+                _copy_folder(given, old, new.name, target, overwrite, check)
             case "link":
                 replace_link(target, new.name, os.readlink(old.name, dir_fd=old.folder), overwrite)
             case _:
-                source = open_regular(old.folder, old.name, os.O_RDONLY)
+                with explain(given):
+                    source = open_regular(old.folder, old.name, os.O_RDONLY)
                 try:
                     mode = stat.S_IMODE(status.st_mode) & 0o777
                     replace_file(target, new.name, read_chunks(source, check), overwrite, mode)
@@ -350,9 +356,15 @@ def _copy(old: Place, new: Place, status: os.stat_result, overwrite: bool, check
                     os.close(source)
 
 
-def _copy_folder(old: Place, name: str, target: int, overwrite: bool, check: Check) -> None:
+def _copy_folder(given: str, old: Place, name: str, target: int, overwrite: bool, check: Check) -> None:
     with open_folder(old.folder, old.name) as source, draft_folder(target) as (draft, draft_name):
-        copy_tree(source, draft, check)
+        try:
+            copy_tree(source, draft, check)
+        except OSError as problem:
+            if problem.errno != errno.E2BIG:
+                raise
+            detail = f": folders are nested more than {MOST_DEPTH} deep in it, or one has over {MOST_ENTRIES:,} entries"
+            raise FileError(given, "too_large", detail, "copy the parts of it") from None
         os.fchmod(draft, stat.S_IMODE(os.fstat(source).st_mode))
         rename(draft_name, name, target, target, overwrite)
 

@@ -47,13 +47,13 @@ SHOWN_CHARACTERS: Final = 300
 _TEXTS: Final[dict[Kind, tuple[str, str]]] = {
     "outside": ("is outside the folders that you may use", "use a path within them"),
     "missing": ("does not exist", "list the folder above it to see what is there"),
-    "exists": ("exists already", "choose another name, or say that it may be overwritten"),
+    "exists": ("exists already", "choose another name, or set overwrite"),
     "changed": ("was changed since you read it", "read it again and repeat the change on its present content"),
     "not_a_file": ("is a folder, not a file", "name a file in it, or list it"),
     "not_a_folder": ("is not a folder, or a part of the path is a file", "list the folder above it"),
-    "not_empty": ("is a folder that is not empty", "say that everything in it is meant, or empty it first"),
+    "not_empty": ("is a folder that is not empty", "empty it first, or choose another name"),
     "special": ("is no ordinary file (a device, pipe, socket or file of the kernel)", "use ordinary files and folders"),
-    "denied": ("may not be used: the server's settings deny files of this name", "do without it, or ask the user"),
+    "denied": ("may not be used: the server's settings deny it", "do without it, or ask the user"),
     "read_only": ("can't be changed: it is read-only here", "write to another folder"),
     "root": (
         "is one of the folders that you may use, which can't itself be moved, replaced or deleted",
@@ -114,8 +114,9 @@ class FileError(ToolError):
         super().__init__(str(self))
 
     def at(self, path: str) -> Self:
-        """The same error, of this path if it has none."""
-        self.path = self.path or path
+        """The same error, of this path if it has none and the request makes sense for some file."""
+        if self.kind != "invalid":
+            self.path = self.path or path
         return self
 
     def __str__(self) -> str:
@@ -125,6 +126,13 @@ class FileError(ToolError):
         else:
             text = f"{shown(self.path)}: {self.detail}" if self.path else self.detail
         return f"{text}; {self.fix}" if self.fix else text
+
+
+def too_large(size: int, most: int) -> FileError:
+    """The error of a file that is not read whole."""
+    what = f": {size:,} bytes, more than the limit of {most:,} (max_file_size)"
+    fix = "read it in parts, or ask the user to raise the limit"
+    return FileError("", "too_large", what, fix, size=size, most=most)
 
 
 def file_error(path: str, problem: OSError) -> FileError:

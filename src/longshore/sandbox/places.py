@@ -117,6 +117,11 @@ class Places:
         if change and any(is_within(place.path, folder) for folder in self._read_only):
             raise FileError(given, "read_only")
 
+    def check_name(self, given: str) -> None:
+        """Raise FileError if the last name of a path is denied, whatever is there."""
+        if self._denied.match(os.path.basename(self.absolute(given).rstrip("/"))):
+            raise FileError(given, "denied")
+
     def check_tree(self, given: str, place: Place, change: bool) -> os.stat_result:
         """The status of what is to be moved, copied or deleted. Refuses roots, and folders that hold what is denied."""
         status = place.status()
@@ -129,7 +134,7 @@ class Places:
         if change and any(is_within(folder, place.path) for folder in self._read_only):
             raise FileError(given, "read_only", ", or holds a folder that is")
         if self._denied and self._holds_denied(place):
-            raise FileError(given, "denied", ", and it holds such a file")
+            raise FileError(given, "denied", ", because it holds a file whose name is denied")
         return status
 
     def hidden_in(self, folder: str) -> Callable[[str], bool]:

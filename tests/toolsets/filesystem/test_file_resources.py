@@ -18,6 +18,7 @@ from tests.sandbox.confined_tree import SECRET, make_tree
 from longshore import Client, Server
 from longshore.builtin import make
 from longshore.config import DEFAULT
+from longshore.toolsets.filesystem import tools
 from talk import ERAS, NEWEST_LEGACY, WAIT_SECONDS, Refused, converse, result, until
 from talk import Client as RawClient
 
@@ -32,6 +33,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = make_tree(tmp_path) / "allow"
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def new_changes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of these tests are so new that their watches would begin with a report."""
+    monkeypatch.setattr(tools, "LATE_SECONDS", 0.0)
 
 
 def read(app: Server, uri: str, revision: str = NEWEST_LEGACY) -> dict[str, str]:
@@ -68,7 +75,7 @@ def test_a_resource_has_at_most_max_file_size(folder: Path, more: int) -> None:
     if more <= 0:
         assert len(read(app, (folder / "a").as_uri())["text"]) == 100 + more
     else:
-        with pytest.raises(Refused, match="is too large: 101 bytes, at most 100 are read"):
+        with pytest.raises(Refused, match="is too large: 101 bytes, more than the limit of 100"):
             read(app, (folder / "a").as_uri())
 
 
@@ -106,6 +113,7 @@ def watching(app: Server, script: Callable[[RawClient], Awaitable[T]], revision:
     return converse(app, run, revision)
 
 
+@pytest.mark.usefixtures("new_changes_only")
 @pytest.mark.parametrize("built_in", [False, True])
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_change_of_a_watched_file_is_reported(folder: Path, revision: str, built_in: bool) -> None:
@@ -127,6 +135,22 @@ def test_a_change_of_a_watched_file_is_reported(folder: Path, revision: str, bui
     watching(app, talk, revision)
 
 
+@pytest.mark.parametrize("name", ["made.txt", "deleted.txt"])
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_change_right_before_the_watch_begins_is_reported(folder: Path, revision: str, name: str) -> None:
+    app = serve()
+    (folder / name).write_text("new")
+    if name == "deleted.txt":
+        (folder / name).unlink()
+
+    async def talk(client: RawClient) -> None:
+        await watch(client, uri := (folder / name).as_uri())
+        assert (await client.heard(UPDATED))["params"]["uri"] == uri
+
+    watching(app, talk, revision)
+
+
+@pytest.mark.usefixtures("new_changes_only")
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_change_in_a_watched_folder_is_reported(folder: Path, revision: str) -> None:
     app = serve()
@@ -141,6 +165,7 @@ def test_a_change_in_a_watched_folder_is_reported(folder: Path, revision: str) -
     watching(app, talk, revision)
 
 
+@pytest.mark.usefixtures("new_changes_only")
 @pytest.mark.parametrize("path", ["../secret", "l/secret", "to_secret", "../outside/sub/secret", ".env"])
 def test_a_watch_does_not_lead_out(folder: Path, path: str) -> None:
     (folder / ".env").write_bytes(SECRET)
@@ -163,20 +188,19 @@ def test_a_watch_does_not_lead_out(folder: Path, path: str) -> None:
 def test_a_process_reports_a_change_to_a_client(folder: Path, era: Literal["legacy", "modern"]) -> None:
     uri = (folder / "file.txt").as_uri()
 
-    async def talk() -> tuple[str, str]:
+    async def talk() -> list[str]:
         command = [sys.executable, "-m", "longshore", "serve", "--root", str(folder)]
+        read = list[str]()
         async with Client(command, era=era) as client, client.watch(uris=[uri]) as changes:
-            while (await status(client)) != {"watched": 1}:
-                pass  # the watch was answered before the toolset is imported
-            (folder / "file.txt").write_text("changed")
+            (folder / "file.txt").write_text("at once")  # the watch was answered before the toolset is imported
             async for change in changes:
+                assert change.uri == uri
                 [contents] = await client.read_resource(uri)
-                return str(change.uri), str(contents.text)
-        raise AssertionError("no change was reported")
+                if contents.text not in read:
+                    read.append(str(contents.text))
+                    (folder / "file.txt").write_text("later")
+                if "later" in read:
+                    break
+        return read
 
-    async def status(client: Client) -> dict[str, int]:
-        found = (await client.call_tool("server_status")).structured
-        [files] = [each for each in found["toolsets"] if each["name"] == "filesystem"]
-        return dict(files["details"])
-
-    assert asyncio.run(asyncio.wait_for(talk(), WAIT_SECONDS)) == (uri, "changed")
+    assert asyncio.run(asyncio.wait_for(talk(), WAIT_SECONDS)) == ["at once", "later"]

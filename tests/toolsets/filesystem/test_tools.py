@@ -106,12 +106,20 @@ def test_a_part_of_a_text_is_read(folder: Path, app: Server, arguments: dict[str
     ("arguments", "expected"),
     [
         ({"offset": 9}, "'a.txt': line 9 is beyond the end: the file has 1 lines; use a smaller offset"),
-        ({"offset": 0}, "'a.txt': offset=0, limit=None; both are at least 1; lines count from 1"),
-        ({"tail": 0}, "'a.txt': tail=0; it is at least 1"),
+        ({"offset": 0}, "offset=0; lines count from 1"),
+        ({"limit": 0}, "limit=0; it is at least 1"),
+        ({"tail": 0}, "tail=0; it is at least 1"),
+        ({"tail": 1, "limit": 1}, "offset and limit, tail mean different parts of a file; give one of these"),
+        (
+            {"byte_limit": 1, "tail": 1},
+            "tail, byte_offset and byte_limit mean different parts of a file; give one of these",
+        ),
         ({"byte_offset": 99}, "'a.txt': byte 99 is beyond the end: the file has 3 bytes; use a smaller byte_offset"),
     ],
 )
-def test_an_error_names_the_path(folder: Path, app: Server, arguments: dict[str, Any], expected: str) -> None:
+def test_an_error_names_the_path_or_the_argument(
+    folder: Path, app: Server, arguments: dict[str, Any], expected: str
+) -> None:
     (folder / "a.txt").write_text("one")
     assert refusal(app, "fs_read", path="a.txt", **arguments) == expected
 
@@ -156,6 +164,21 @@ def test_a_picture_is_read_up_to_its_limit(folder: Path, app: Server, more: int)
         assert "'p.png' is too large: image/png of 3,750,001 bytes, at most 3,750,000 are shown" in text(answer)
 
 
+def test_pictures_that_do_not_fit_one_answer_are_named(folder: Path, app: Server) -> None:
+    (folder / "p.png").write_bytes(PNG.ljust(reading.MEDIA_BYTES, b"\0"))
+    (folder / "q.png").write_bytes(PNG)
+    blocks = call(app, "fs_read", {"paths": ["p.png"] * 3 + ["q.png"]})["content"]
+    assert [each["type"] for each in blocks] == ["text", "image", "text", "image", "text", "image", "text"]
+    assert (
+        blocks[-1]["text"].splitlines()[1].startswith("'q.png' is too large for this answer: it has 10 bytes, and all")
+    )
+
+
+def test_an_empty_file_says_so(folder: Path, app: Server) -> None:
+    (folder / "a").write_text("")
+    assert ask(app, "fs_read", path="a") == f"[hash {short('')}, empty]\n"
+
+
 def test_another_binary_file_is_refused_with_its_type_and_size(folder: Path, app: Server) -> None:
     (folder / "a.zip").write_bytes(b"PK\3\4\0\0")
     assert refusal(app, "fs_read", path="a.zip").startswith("'a.zip' is no text but application/zip (6 bytes)")
@@ -194,7 +217,7 @@ def test_create_does_not_overwrite(folder: Path, app: Server) -> None:
 def test_append_makes_or_lengthens_a_file(folder: Path, app: Server) -> None:
     ask(app, "fs_write", path="log", content="one\n", mode="append")
     words = ask(app, "fs_write", path="log", content="two\n", mode="append")
-    assert words == "appended 4 bytes to log, now 8, hash " + short("one\ntwo\n")
+    assert words == "appended 4 bytes to log, now 8"
     ask(app, "fs_write", path="log", content="three", mode="append", expected_hash=short("one\ntwo\n"))
     assert (folder / "log").read_text() == "one\ntwo\nthree"
     (folder / "wide").write_bytes("\ufeffa".encode("utf-16-le"))
@@ -310,7 +333,7 @@ def test_paths_of_a_search_can_be_read(folder: Path, app: Server) -> None:
     assert (
         ask(app, "fs_search", pattern="NEEDLE", ignore_case=True, glob="*.py", context=1) == "s/t/a.py\n1-one\n2:needle"
     )
-    assert ask(app, "fs_search", pattern="n.*le", literal=True) == "no matches"
+    assert ask(app, "fs_search", pattern="n.*le", literal=True) == "no matches in text files of up to 10M"
     assert ask(app, "fs_search", pattern="needle", output="count") == "s/b.js: 1\ns/t/a.py: 1"
     page = ask(app, "fs_search", pattern="needle", limit=1)
     cursor = page.rpartition("cursor=")[2].rstrip("]")
@@ -329,6 +352,17 @@ def test_a_wrong_pattern_or_glob_is_explained(folder: Path, app: Server) -> None
     assert "there is nothing before it to repeat" in refusal(app, "fs_search", pattern="*x")
     assert "a glob is empty" in refusal(app, "fs_search", pattern="x", glob="")
     assert "a glob is empty" in refusal(app, "fs_list", glob="")
+    unreadable = "the glob '[' can't be read; give one such as *.py or src/**, and write \\[ for a bracket"
+    assert refusal(app, "fs_list", glob="[") == refusal(app, "fs_search", pattern="x", glob="[") == unreadable
+    make_tree(folder, {"src/a.py": "x\n", "[b": "x\n"})
+    assert ask(app, "fs_list", glob="\\[b") == "[b 2"
+    missed = {"path": "src", "glob": "src/*.py"}
+    assert ask(app, "fs_list", **missed) == "[no file matches the glob, which starts at this folder]"
+    assert (
+        ask(app, "fs_search", pattern="x", **missed)
+        == "no matches in text files of up to 10M; the glob starts at the searched folder"
+    )
+    assert refusal(app, "fs_search", pattern="x", path="[b", context=99).startswith("context=99; 0 to 20 lines")
     assert "depth=0; a folder is listed 1 to" in refusal(app, "fs_list", depth=0)
 
 
@@ -390,7 +424,7 @@ def test_what_is_deleted_can_be_restored(folder: Path, app: Server) -> None:
     make_tree(folder, {"s/a": "one", "s/t/b": "two"})
     words = ask(app, "fs_delete", path="s")
     assert not (folder / "s").exists()
-    id = words.removeprefix("deleted s, 6; to undo it: restore=")
+    id = words.removeprefix("deleted s, 6 bytes; to undo it: restore=")
     assert f"{id} " in ask(app, "fs_delete") and f" {folder}/s 6" in ask(app, "fs_delete")
     assert ask(app, "fs_delete", restore=id) == f"restored {folder}/s"
     assert (folder / "s/t/b").read_text() == "two"
@@ -458,7 +492,7 @@ def test_the_folders_and_limits(folder: Path) -> None:
 @pytest.mark.parametrize("name", [".env", ".env.local", "server.KEY", "id_rsa", ".ssh/config", ".aws/credentials"])
 def test_names_that_hold_secrets_are_denied_unless_configured(folder: Path, app: Server, name: str) -> None:
     make_tree(folder, {name: "secret"})
-    assert "the server's settings deny files of this name" in refusal(app, "fs_read", path=name)
+    assert "the server's settings deny it" in refusal(app, "fs_read", path=name)
     assert "secret" in ask(serve(deny=[]), "fs_read", path=name)
 
 
@@ -520,7 +554,7 @@ def test_the_coarse_tool_does_all_by_its_action(folder: Path, app: Server) -> No
     assert do("search", pattern="tw.") == "s/a\n2:two"
     assert do("copy", "s/a", to="b") == "copied s/a to b" and do("move", "b", to="c") == "moved b to c"
     assert do("info", "c").startswith("text/plain, 8 bytes")
-    assert do("delete", "c").startswith("deleted c, 8; to undo it")
+    assert do("delete", "c").startswith("deleted c, 8 bytes; to undo it")
     assert sorted(os.listdir(folder)) == ["s"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,7 +9,7 @@ from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, 
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.toolsets.filesystem.edits import Edit, apply_edits
-from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, check_hash, hash_bytes, hash_file, read_whole
+from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, check_hash, hash_bytes, read_whole
 from longshore.toolsets.filesystem.file_type import detect_file_type
 from longshore.toolsets.filesystem.text_changes import Diff
 from longshore.toolsets.filesystem.walking import show_path
@@ -27,8 +26,7 @@ def write_text(
         data = _encode(files, path, content, append)
         if expected_hash is None and append:
             size = files.append(path, data, parents=True).status.st_size
-            hashed = _hash_small(files, path, max_file_size)
-            return f"appended {len(data):,} bytes to {show_path(path)}, now {size:,}{hashed}"
+            return f"appended {len(data):,} bytes to {show_path(path)}, now {size:,}"
         known = None
         if expected_hash is not None:
             old, known = _read(files, path, expected_hash, max_file_size)
@@ -92,14 +90,6 @@ def _encode(files: ConfinedFiles, path: str, content: str, append: bool) -> byte
     except UnicodeEncodeError as problem:
         what = f"{problem.object[problem.start]!a} can't be written in {encoding}"
         raise FileError("", "encoding", what, "use another character", encoding=encoding) from None
-
-
-def _hash_small(files: ConfinedFiles, path: str, max_file_size: int) -> str:
-    """The hash of a file, for an answer; nothing if the file is too large."""
-    with files.open_file(path) as file:
-        if os.fstat(file.fileno()).st_size > max_file_size:
-            return ""
-        return f", hash {_short(hash_file(file.fileno(), max_file_size))}"
 
 
 def _short(hashed: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.file_errors import FileError, too_large
 from longshore.toolsets.filesystem.file_type import Encoding, Newline, detect_file_type
 from longshore.toolsets.filesystem.text_file import TextFile
 
@@ -115,5 +115,4 @@ def _chunks(descriptor: int, most_bytes: int) -> Iterator[bytes]:
         size = max(size, position)
         yield chunk
     if size > most_bytes:
-        what = f": {size:,} bytes, more than the limit of {most_bytes:,} (max_file_size)"
-        raise FileError("", "too_large", what, "read it in parts", size=size, most=most_bytes)
+        raise too_large(size, most_bytes)

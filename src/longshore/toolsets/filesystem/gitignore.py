@@ -99,8 +99,7 @@ class Globs:
         if any(not glob.strip() for glob in globs):
             raise FileError("", "invalid", "a glob is empty", "leave it out or give one such as *.py")
         expanded = [one for glob in globs for one in expand_braces(glob)]
-        compiled = [(_compile(re.sub(r"^#", r"\\#", one)), "*" in _last_part(one)) for one in expanded]
-        self._rules = [(rule, by_file) for rule, by_file in reversed(compiled) if rule is not None]
+        self._rules = [(_compile_glob(one), "*" in _last_part(one)) for one in reversed(expanded)]
         self._otherwise = bool(globs) and not any(rule.ignored for rule, _ in self._rules)
 
     def __bool__(self) -> bool:
@@ -113,6 +112,14 @@ class Globs:
             if found is not None and not (by_file and rule.by_name and found.start(_FOLDER_MARK) >= 0):
                 return rule.ignored
         return self._otherwise
+
+
+def _compile_glob(glob: str) -> _Rule:
+    rule = _compile(re.sub(r"^#", r"\\#", glob))
+    if rule is None:  # what git passes over would here mean every file
+        fix = "give one such as *.py or src/**, and write \\[ for a bracket"
+        raise FileError("", "invalid", f"the glob {glob!r} can't be read", fix)
+    return rule
 
 
 def rules_above(root: int, path: str) -> Above:

@@ -260,11 +260,11 @@ def _page(top: list[_Node], query: ListQuery, lister: _Lister) -> Listing:
     if rest:
         lines.append(" " * query.max_tokens * CHARACTERS_PER_TOKEN)  # never fits: the note comes in its place
     else:
-        lines += [f"[{note}]" for note in _notes(nodes, lister)]
+        lines += [f"[{note}]" for note in _notes(nodes, query, lister)]
 
     def describe_rest(end: int) -> str:
         if end >= len(nodes):
-            return "; ".join(_notes(nodes, lister))
+            return "; ".join(_notes(nodes, query, lister))
         more = "more than " if lister.is_cut else ""
         return f"{more}{len(nodes) - end:,} more entries; cursor={_cursor(nodes[end - 1].name)}"
 
@@ -272,13 +272,14 @@ def _page(top: list[_Node], query: ListQuery, lister: _Lister) -> Listing:
     return Listing(page.text, "" if page.complete or page.end >= len(nodes) else _cursor(nodes[page.end - 1].name))
 
 
-def _notes(nodes: list[_Node], lister: _Lister) -> list[str]:
+def _notes(nodes: list[_Node], query: ListQuery, lister: _Lister) -> list[str]:
     notes = list[str]()
     if lister.is_cut:
         notes.append(f"the folder has more than {MOST_SHOWN:,} entries, not all of which are shown; use a glob")
     if lister.ignored:
         notes.append(f"{lister.ignored:,} ignored or denied not shown")
-    return notes if nodes else ["empty", *notes]
+    nothing = "no file matches the glob, which starts at this folder" if query.globs else "empty"
+    return notes if nodes else [nothing, *notes]
 
 
 def _start(top: list[_Node], query: ListQuery) -> int:

@@ -20,6 +20,8 @@ from longshore.toolsets.filesystem.walking import show_path
 
 MEDIA_BYTES: Final = 3_750_000
 """Of a picture or sound. In base64 these are 5 MB, more than models take."""
+MEDIA_BYTES_IN_ALL: Final = 3 * MEDIA_BYTES
+"""Of one answer. In base64 these are 15 MB, and a result has at most 16 MiB."""
 MOST_PATHS: Final = 20
 """Files of one answer. Each needs a share of its budget."""
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -34,7 +36,7 @@ Block = Text | Image | Audio
 class ReadQuery(Struct, frozen=True, kw_only=True):
     """The part of a file to read, and how to show it."""
 
-    offset: int = 1
+    offset: int | None = None
     limit: int | None = None
     tail: int | None = None
     byte_offset: int | None = None
@@ -43,11 +45,23 @@ class ReadQuery(Struct, frozen=True, kw_only=True):
     max_tokens: int
     max_file_size: int
 
+    def check(self) -> None:
+        """Raise FileError if several parts are asked for at once."""
+        parts = {
+            "offset and limit": (self.offset, self.limit),
+            "tail": (self.tail,),
+            "byte_offset and byte_limit": (self.byte_offset, self.byte_limit),
+        }
+        asked = [name for name, values in parts.items() if any(value is not None for value in values)]
+        if len(asked) > 1:
+            raise FileError("", "invalid", f"{', '.join(asked)} mean different parts of a file", "give one of these")
+
 
 def read_files(
     files: ConfinedFiles, paths: Sequence[str], query: ReadQuery, check: Callable[[], object]
 ) -> list[Block]:
     """The content of one or several files. Of several, one that can't be read is an error in its place."""
+    query.check()
     if len(paths) == 1:
         return [read_file(files, paths[0], query, query.max_tokens, check)]
     if not paths:
@@ -55,12 +69,13 @@ def read_files(
     most = max(1, min(MOST_PATHS, query.max_tokens // (2 * LEAST_TOKENS)))
     if len(paths) > most:
         raise FileError("", "invalid", f"{len(paths)} paths", f"give at most {most} in one call")
-    blocks, left = list[Block](), query.max_tokens
+    blocks, left, media = list[Block](), query.max_tokens, 0
     for number, path in enumerate(paths):
         heading = f"== {show_path(path)} ==\n"
         share = left // (len(paths) - number) - count_tokens(heading) - 1
         try:
             block = read_file(files, path, query, share, check)
+            media += _count_media(block, media, path)
         except ToolError as problem:
             block = Text(cut_line(str(problem), CHARACTERS_PER_TOKEN * share))
         text = heading + (block.text if isinstance(block, Text) else block.mime_type)
@@ -69,6 +84,15 @@ def read_files(
         if not isinstance(block, Text):
             blocks.append(block)
     return blocks
+
+
+def _count_media(block: Block, others: int, path: str) -> int:
+    """The bytes of a picture or sound. Raises FileError if they don't fit an answer with those of others."""
+    size = 0 if isinstance(block, Text) else len(block.data)
+    if size + others > MEDIA_BYTES_IN_ALL:
+        what = f" for this answer: it has {size:,} bytes, and all pictures and sounds at most {MEDIA_BYTES_IN_ALL:,}"
+        raise FileError(path, "too_large", what, "read it in another call")
+    return size
 
 
 def _add_text(blocks: list[Block], text: str) -> None:
@@ -117,12 +141,15 @@ def _read_text(file: TextFile, descriptor: int, query: ReadQuery, max_tokens: in
     heading = ""
     if file.size <= min(query.max_file_size, CHEAP_BYTES) and max_tokens >= LEAST_TOKENS + _HASH_TOKENS:
         # Taken first: if somebody writes meanwhile, it is of no content that this hash lets a client replace.
-        heading = f"[hash {hash_file(descriptor, query.max_file_size)[:HASH_CHARACTERS]}]\n"
+        hashed = hash_file(descriptor, query.max_file_size)[:HASH_CHARACTERS]
+        heading = f"[hash {hashed}{'' if file.size else ', empty'}]\n"
     room = max_tokens - count_tokens(heading)
     if query.byte_offset is not None or query.byte_limit is not None:
         page = file.read_bytes(query.byte_offset or 0, query.byte_limit, max_tokens=room)
     elif query.tail is not None:
         page = file.read_tail(query.tail, max_tokens=room, numbered=query.line_numbers)
     else:
-        page = file.read_lines(query.offset, query.limit, max_tokens=room, numbered=query.line_numbers)
+        page = file.read_lines(
+            1 if query.offset is None else query.offset, query.limit, max_tokens=room, numbered=query.line_numbers
+        )
     return heading + page.text

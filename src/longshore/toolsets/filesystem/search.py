@@ -19,12 +19,14 @@ from time import monotonic
 from typing import Final, Literal
 
 from msgspec import Struct, json, msgpack
+from msgspec.structs import replace
 
 from longshore.errors import ToolError
 from longshore.registry.token_budget import DEFAULT_TOKENS
 from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.child import OutOfTime, running
 from longshore.toolsets.filesystem.gitignore import Above, Globs
+from longshore.toolsets.filesystem.listing import show_size
 from longshore.toolsets.filesystem.matches import (
     FRAME,
     MOST_CONTEXT,
@@ -96,7 +98,7 @@ def search(
         except OutOfTime:
             message = f"the search took longer than {seconds:g} s; narrow it by path or glob, or simplify the pattern"
             raise ToolError(message) from None
-    return page_matches(
+    page = page_matches(
         found,
         query.output,
         limit=query.limit,
@@ -104,6 +106,15 @@ def search(
         is_cut=is_cut,
         prefix=query.prefix,
     )
+    return page if page.files else replace(page, text=_describe_nothing(query))
+
+
+def _describe_nothing(query: SearchQuery) -> str:
+    """That nothing was found, and where."""
+    if query.file:
+        return "no matches"
+    hint = "; the glob starts at the searched folder" if any("/" in glob for glob in query.globs) else ""
+    return f"no matches in text files of up to {show_size(query.max_file_size)}{hint}"
 
 
 def _worker_query(query: SearchQuery, pattern: Pattern, cursor: Cursor, above: Above, seconds: float) -> WorkerQuery:

@@ -69,7 +69,7 @@ def page_matches(
         rows = _file_rows(files, output, prefix)[:limit]
     units = total if output == "content" else len(files)
     if not rows:
-        return Page("no matches", "", 0, 0, False)
+        return Page("", "", 0, 0, False)
     return _fit(rows, _plain_rows(files, prefix), output, units, Page("", "", total, len(files), is_cut), max_tokens)
 
 

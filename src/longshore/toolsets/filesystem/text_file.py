@@ -95,8 +95,10 @@ class TextFile:
         self, offset: int = 1, limit: int | None = None, *, max_tokens: int = DEFAULT_TOKENS, numbered: bool = False
     ) -> TextPage:
         """The lines from line `offset` on, at most `limit`, as many as fit. Raises FileError beyond the end."""
-        if offset < 1 or (limit is not None and limit < 1):
-            raise FileError("", "invalid", f"offset={offset}, limit={limit}", "both are at least 1; lines count from 1")
+        if offset < 1:
+            raise FileError("", "invalid", f"offset={offset}", "lines count from 1")
+        if limit is not None and limit < 1:
+            raise FileError("", "invalid", f"limit={limit}", "it is at least 1")
         start = self._find_line(offset)
         if short := self._read_short(start, offset, limit, max_tokens, numbered):
             return short
@@ -151,9 +153,10 @@ class TextFile:
         self, byte_offset: int, byte_limit: int | None = None, *, max_tokens: int = DEFAULT_TOKENS
     ) -> TextPage:
         """The text of a range of bytes, or as much of it as fits; line ends are shown as they are."""
-        if byte_offset < 0 or (byte_limit is not None and byte_limit < 1):
-            what = f"byte_offset={byte_offset}, byte_limit={byte_limit}"
-            raise FileError("", "invalid", what, "an offset is at least 0, a limit at least 1")
+        if byte_offset < 0:
+            raise FileError("", "invalid", f"byte_offset={byte_offset}", "it is at least 0")
+        if byte_limit is not None and byte_limit < 1:
+            raise FileError("", "invalid", f"byte_limit={byte_limit}", "it is at least 1")
         if byte_offset > 0 and byte_offset >= self.size:
             what = f"byte {byte_offset:,} is beyond the end: the file has {self.size:,} bytes"
             raise FileError("", "beyond_end", what, "use a smaller byte_offset", size=self.size)

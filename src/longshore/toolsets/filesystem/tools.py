@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from longshore.errors import ResourceNotFound, ToolError
@@ -39,6 +39,8 @@ MOST_CACHED: Final = 16
 """Sets of folders whose ConfinedFiles are kept. Each client may narrow the server's folders in its own way."""
 PROGRESS_SECONDS: Final = 1.0
 """How often a long call reports that it is still at work."""
+LATE_SECONDS: Final = 2.0
+"""A client may be told that it watches before the watch begins. A change of these last seconds is reported then."""
 
 Action = Literal["read", "write", "append", "list", "search", "move", "copy", "delete", "info", "mkdir"]
 
@@ -46,10 +48,10 @@ Action = Literal["read", "write", "append", "list", "search", "move", "copy", "d
 Tokens = Annotated[MaxTokens, Hidden()]
 Flag = bool | None
 Target = Annotated[str, "file or folder"]
-ExpectedHash = Annotated[str | None, "hash it must have, if any"]
-Glob = Annotated[str | None, "only such as *.py or src/**"]
+ExpectedHash = Annotated[str | None, "hash it must have"]
+Glob = Annotated[str | None, "such as *.py or src/**"]
 Gitignore = Annotated[Flag, "false: also ignored files"]
-Cursor = Annotated[str | None, "of the last page, if any"]
+Cursor = Annotated[str | None, "of the last page"]
 
 _UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the answers say them"}
 _OUTSIDE: Final = {"outside the folders": "use a path within those that fs_info shows"}
@@ -81,7 +83,10 @@ class Filesystem(Toolset):
             from longshore.toolsets.filesystem.watched_files import WatchedFiles
 
             self._watched = WatchedFiles(self._app.resource_changed)
-        self._watched.add(uri, self.files_of(self._app.engine.executor.files.roots).real_path(uri))
+        files = self.files_of(self._app.engine.executor.files.roots)
+        self._watched.add(uri, files.real_path(uri))
+        if time() - _last_change(files, uri) < LATE_SECONDS:
+            self._app.resource_changed(uri)
 
     def unwatched(self, uri: str) -> None:
         if self._watched is not None:
@@ -98,7 +103,7 @@ class Filesystem(Toolset):
     @tool(
         effects="read",
         waive=_UNBOUNDED,
-        help=f"{_BUDGET}, and byte_offset and byte_limit in place of lines.",
+        help="Also takes byte_offset and byte_limit in place of lines.",
         errors=_OUTSIDE,
         examples=[{"path": "src/app.py", "offset": 100, "limit": 50}, {"paths": ["a.txt", "b.txt"]}],
     )
@@ -106,18 +111,18 @@ class Filesystem(Toolset):
         self,
         ctx: Context,
         path: Annotated[str | None, "absolute, or from the first folder of fs_info"] = None,
-        paths: Annotated[list[str] | None, "several files instead"] = None,
+        paths: Annotated[list[str] | None, "several files"] = None,
         offset: Annotated[int | None, "first line, if not 1"] = None,
         limit: Annotated[int | None, "lines, if not all"] = None,
-        tail: Annotated[int | None, "only the last lines"] = None,
+        tail: Annotated[int | None, "last lines"] = None,
         byte_offset: Annotated[int | None, Hidden()] = None,
         byte_limit: Annotated[int | None, Hidden()] = None,
         line_numbers: Annotated[Flag, "show them"] = None,
-        max_tokens: Tokens = DEFAULT_TOKENS,
+        max_tokens: MaxTokens = DEFAULT_TOKENS,
     ) -> list[Text | Image | Audio]:
         """Read a text file by lines, or a picture or sound."""
         query = ReadQuery(
-            offset=1 if offset is None else offset,
+            offset=offset,
             limit=limit,
             tail=tail,
             byte_offset=byte_offset,
@@ -180,12 +185,12 @@ class Filesystem(Toolset):
         depth: Annotated[int | None, "levels, 3 unless given"] = None,
         glob: Glob = None,
         gitignore: Gitignore = None,
-        sort: Annotated[Sort | None, "name unless given"] = None,
+        sort: Annotated[Sort | None, "order"] = None,
         cursor: Cursor = None,
         limit: Annotated[int, Hidden()] = listing.DEFAULT_LIMIT,
         max_tokens: Tokens = listing.DEFAULT_TOKENS,
     ) -> str:
-        """List a folder as a tree with sizes. Folders that do not fit are summed up."""
+        """List a folder as a tree with sizes."""
         path = "." if path is None else path
         files, options = self._files(ctx), self._options
         with fit_errors(max_tokens), explain(path), files.open_folder(path) as folder:
@@ -218,7 +223,7 @@ class Filesystem(Toolset):
         glob: Glob = None,
         literal: Annotated[Flag, "pattern is plain text"] = None,
         ignore_case: Annotated[Flag, "a matches A"] = None,
-        context: Annotated[int | None, "lines around, if any"] = None,
+        context: Annotated[int | None, "lines around"] = None,
         output: Annotated[Output | None, "lines, paths, or counts"] = None,
         gitignore: Gitignore = None,
         limit: Annotated[int | None, "100 unless given"] = None,
@@ -294,7 +299,7 @@ class Filesystem(Toolset):
             files.delete(path, tree=True)
             return f"deleted {show_path(path)} for ever"
         entry = self._trash().put(files, path)
-        return f"deleted {show_path(path)}, {show_size(entry.size)}; to undo it: restore={entry.id}"
+        return f"deleted {show_path(path)}, {entry.size:,} bytes; to undo it: restore={entry.id}"
 
     @tool(effects="read", errors=_OUTSIDE)
     def fs_info(self, ctx: Context, path: Annotated[str | None, "file or folder"] = None) -> str:
@@ -389,6 +394,16 @@ class Filesystem(Toolset):
         if options.deny:
             lines.append(f"denied names: {' '.join(options.deny)}")
         return fit_lines(lines).text
+
+
+def _last_change(files: ConfinedFiles, uri: str) -> float:
+    """When a file or folder changed; if it does not exist, when its folder did. Raises FileError."""
+    try:
+        return files.status(uri).status.st_ctime
+    except FileError as problem:
+        if problem.kind != "missing":
+            raise
+    return files.status(os.path.dirname(files.real_path(uri))).status.st_ctime
 
 
 def _checker(ctx: Context) -> Callable[[], None]:
