@@ -113,6 +113,9 @@ async def test_folder_environment_and_input(folder: Path) -> None:
         ({"command": "x", "cwd": "../.."}, "outside the folders"),
         ({"command": "x", "cwd": "absent"}, "there is no folder 'absent'"),
         ({"command": "a\0b"}, "NUL"),
+        ({"command": "x", "cwd": "a\0b"}, "NUL"),
+        ({"command": "x", "env": {"": "x"}}, "'' can't be the name of a variable"),
+        ({"command": "x" * (128 << 10)}, "put it into a file"),
         ({"command": "x", "timeout_ms": 0}, "give 1 to"),
     ],
 )
@@ -248,7 +251,9 @@ async def test_a_pattern_is_waited_for(folder: Path) -> None:
         await ask(client, "run", command=source, background=True)
         assert "listening on 8080" in await ask(client, "read", id="c1", cursor=0, pattern=r"listening on \d+")
         missed = await ask(client, "read", id="c1", pattern="listening", timeout_ms=10)
-        assert "running for" in missed and missed.endswith("[no match of 'listening']")
+        assert "running for" in missed and missed.endswith(
+            "[no match of 'listening' in new output; cursor=0 looks in all of it]"
+        )
         assert "look-around" in await refusal(client, "read", id="c1", pattern="(?=x)")
 
 

@@ -149,10 +149,11 @@ class Terminal(Toolset):
             if wait or pattern or seconds is not None:
                 expected = None if pattern is None else OutputPattern(pattern)
                 until: Until = "output" if wait == "output" or (not wait and not pattern) else "exit"
-                after = command.seen if cursor is None else cursor
+                after = command.seen if cursor is None else max(0, cursor)
                 reason = await command.wait(seconds or ANSWER_SECONDS, until=until, after=after, pattern=expected)
                 found = reason == "match" or pattern is None
-            note = [] if found else [Text(f"[no match of {pattern!r}]")]
+            where = " in new output; cursor=0 looks in all of it" if cursor is None else ""
+            note = [] if found else [Text(f"[no match of {pattern!r}{where}]")]
             if screen:
                 return [Text(_screen_of(id, command, max_tokens)), *note]
             if tail is not None:
@@ -279,6 +280,8 @@ def _seconds(timeout_ms: int | None, most: float) -> float | None:
 
 def _find_folder(cwd: str | None, folders: tuple[str, ...]) -> str:
     """The folder to run in. Raises ToolError unless it is one of the server's folders or within one."""
+    if cwd and "\0" in cwd:
+        raise ToolError("a NUL character can't be in cwd; leave it out")
     path = os.path.realpath(os.path.join(folders[0], cwd or ""))
     if not is_in(path, folders):
         raise ToolError(f"{cwd!r} is outside the folders that commands may use: {', '.join(folders)}")
