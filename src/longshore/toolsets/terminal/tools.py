@@ -31,7 +31,7 @@ from longshore.toolsets.terminal.commands import Commands
 from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.output import WholeLog
 from longshore.toolsets.terminal.output_pattern import OutputPattern
-from longshore.toolsets.terminal.policy import CommandPolicy
+from longshore.toolsets.terminal.policy import CommandPolicy, make_question
 from longshore.toolsets.terminal.waiting import Until
 
 ANSWER_SECONDS: Final = 25.0
@@ -102,7 +102,7 @@ class Terminal(Toolset):
         chosen = self._policy.read(command, argv, env)
         seconds = _seconds(timeout_ms, MOST_SECONDS)
         text = command or shlex.join(chosen)
-        if self._policy.asks and not await self._is_allowed(ctx, text):
+        if self._policy.asks and not await self._is_allowed(ctx, make_question(text, cwd, env, stdin)):
             raise Declined("the user did not allow this command")
         folders = tuple(await ctx.folders())
         launch = await self._launch(chosen, _find_folder(cwd, folders), env or {}, folders, terminal=bool(pty))
@@ -217,8 +217,8 @@ class Terminal(Toolset):
 
     # -- parts of a run
 
-    async def _is_allowed(self, ctx: Context, text: str) -> bool:
-        answer = await ctx.elicit(f"Run this command?\n{text}", bool, key="run")
+    async def _is_allowed(self, ctx: Context, question: str) -> bool:
+        answer = await ctx.elicit(question, bool, key="run")
         return answer.accepted and answer.value is not False
 
     async def _launch(
@@ -250,7 +250,9 @@ class Terminal(Toolset):
             raise
 
     async def _answer(self, ctx: Context, id: str, command: Command, max_tokens: int) -> Answer:
-        """What is new of its output. If it has ended and something is left out, with its whole log."""
+        """New output, or the screen that it draws on. Once it has ended, also the log, if something is left out."""
+        if command.is_running and command.screen is not None and command.screen.is_drawn:
+            return [Text(show_screen(id, command, max_tokens))]
         start = command.seen
         note = f"terminal_read cursor={start} has them" if command.is_running else "the log has them"
         shown = show_new_output(id, command, max_tokens, note)
