@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from longshore.cli.doctor import doctor as doctor_command
+from longshore.sandbox.mechanisms import detect_host
 
 LOGS = Path(__file__).parents[2] / "examples" / "toolsets" / "logs.py"
 
@@ -41,7 +47,7 @@ def test_each_check_has_a_line_with_its_state(project: Path) -> None:
     assert code == 0, out
     names = [line.split()[1] for line in out.splitlines() if not line.startswith(" ")]
     assert names[:4] == ["longshore:", "configuration:", "folders:", "discovery:"]
-    assert names[-6:] == ["ripgrep:", "bubblewrap:", "landlock:", "seccomp:", "cgroups:", "rlimits:"]
+    assert names[-6:] == ["bubblewrap:", "landlock:", "seccomp:", "mounts:", "cgroups:", "rlimits:"]
     assert f"ok      folders: {project}\n" in out
 
 
@@ -57,10 +63,51 @@ def test_a_missing_program_is_named_with_the_package_that_has_it(project: Path) 
     (project / "empty").mkdir()
     _, out = doctor(project, PATH=str(project / "empty"))
     lines = out.splitlines()
-    at = next(index for index, line in enumerate(lines) if "bubblewrap:" in line)
-    assert lines[at] == "missing bubblewrap: bwrap is not installed"
-    assert lines[at + 1].startswith("        fix: install bubblewrap (sudo apt-get install bubblewrap")
-    assert "missing ripgrep: " in out
+    at = next(index for index, line in enumerate(lines) if "ripgrep:" in line)
+    assert lines[at].startswith("missing ripgrep: not installed")
+    assert lines[at + 1] == "        fix: install ripgrep (sudo apt-get install ripgrep)"
+
+
+@pytest.mark.parametrize(
+    ("level", "by"),
+    [
+        ("none", "without confinement"),
+        ("limits", "by (cgroups|rlimits)"),
+        ("read-only", r"by bubblewrap \+ (cgroups|rlimits)"),
+        ("workspace", r"by bubblewrap \+ (cgroups|rlimits)"),
+    ],
+)
+def test_the_level_of_the_terminal_is_named_with_what_enforces_it(project: Path, level: str, by: str) -> None:
+    _, out = doctor(project, LONGSHORE_TOOLSETS_TERMINAL_LEVEL=level)
+    assert re.search(f"^ok      terminal: 5 tools, level {level} {by}$", out, re.MULTILINE), out
+
+
+@pytest.fixture
+def without_bubblewrap(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine that has no bubblewrap."""
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(project.parent / "home"))
+    monkeypatch.setattr("longshore.sandbox.bubblewrap.SYSTEM_PATH", "/nonexistent")
+    detect_host.cache_clear()
+    yield
+    detect_host.cache_clear()
+
+
+def test_without_bubblewrap_the_kernel_enforces_the_level(without_bubblewrap: None) -> None:
+    done = CliRunner().invoke(doctor_command, [], standalone_mode=False)
+    assert done.return_value == 0, done.output
+    assert "ok      terminal: 5 tools, level workspace by landlock + seccomp + " in done.output
+    assert "missing bubblewrap: bwrap is not installed\n        fix: install bubblewrap (sudo apt-get" in done.output
+
+
+def test_a_level_that_can_not_be_enforced_is_a_failure_with_its_fix(
+    without_bubblewrap: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.sandbox.landlock.version", lambda: 0)
+    done = CliRunner().invoke(doctor_command, [], standalone_mode=False)
+    assert done.return_value == 1
+    assert "failed  terminal: the level workspace can't be enforced: bwrap is not installed" in done.output
+    assert "        fix: install bubblewrap (sudo apt-get" in done.output
 
 
 def test_a_toolset_that_can_not_run_is_a_failure(project: Path) -> None:

@@ -216,6 +216,22 @@ def test_the_exit_code_is_the_commands(place: Place, mechanism: str, level: Leve
     assert place.shell(place.sandbox(level, mechanism), script).code == code
 
 
+@each_start
+@pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/no/such/program", 127), ("./plain", 126)])
+def test_a_program_that_can_not_be_run_has_the_exit_code_of_a_shell(
+    place: Place, mechanism: str, level: Level, program: str, code: int
+) -> None:
+    (place.root / "plain").write_text("no program")
+    done = place.run(place.sandbox(level, mechanism), program, "-a", "x")
+    assert done.code == code and program in done.text and "bwrap" not in done.text
+
+
+@pytest.mark.parametrize("name", ["", "A=B"])
+def test_a_variable_needs_a_name(place: Place, name: str) -> None:
+    with pytest.raises(ToolError, match=f"'{name}' can't be the name of a variable"):
+        place.sandbox().launch(["true"], cwd=str(place.root), env={name: "x"}, roots=[str(place.root)], name="test")
+
+
 SIGNALLED = """
 import os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])

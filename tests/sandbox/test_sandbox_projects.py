@@ -129,6 +129,28 @@ def test_what_lies_beside_a_folder_of_programs_is_visible_only_in_an_installatio
     assert shown == {str(node), str(scripts / "bin"), str(linked)}
 
 
+@both
+@pytest.mark.parametrize("installed", ["versions", "installs"])
+def test_a_version_manager_outside_of_the_home_folder_is_found_by_its_shims(
+    place: Place, mechanism: str, installed: str
+) -> None:
+    manager = place.other / ".pyenv"
+    write_program(manager / installed / "3.9" / "bin" / "interpreter", "echo started")
+    write_program(manager / "shims" / "interpreter", f"exec {manager}/{installed}/3.9/bin/interpreter")
+    (manager / ".git").mkdir()  # as installed by git clone
+    place.environ["PATH"] = f"{manager}/shims:{manager}/bin:/usr/bin:/bin"
+    sandbox = place.sandbox("workspace", mechanism, read_paths=())
+    assert place.shell(sandbox, "interpreter") == (0, "started\n")
+    assert SECRET not in place.shell(sandbox, f"cat {place.other}/plan").text
+
+
+def test_shims_do_not_make_the_home_folder_visible(tmp_path: Path) -> None:
+    for name in ("shims", "versions"):
+        (tmp_path / name).mkdir()
+    shown = VisiblePaths({"HOME": str(tmp_path), "PATH": f"{tmp_path}/shims"}).find([]).paths
+    assert [path for path in shown if path.startswith(str(tmp_path))] == [str(tmp_path / "shims")]
+
+
 def test_no_variable_makes_the_home_folder_visible(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin:{tmp_path}", "PYENV_ROOT": str(tmp_path), "GOROOT": "/"}
     (tmp_path / "bin").mkdir()

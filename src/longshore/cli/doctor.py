@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 import click
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from longshore import __version__
 from longshore import config as configuration
 from longshore.cli.screen import Line, Screen
 from longshore.config.sections import PROFILE_OPTION
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, SandboxUnavailable
 
 State = Literal["ok", "missing", "failed"]
 """`missing`: optional, and something else does its work or is weaker. `failed`: what is configured can't run."""
@@ -75,6 +76,8 @@ def _folders(config: configuration.Config) -> Check:
 
 def _toolsets(app: Any, config: configuration.Config) -> list[Check]:
     """A check for each toolset that is enabled."""
+    from longshore.toolsets.terminal.options import TerminalOptions
+
     try:
         app.engine  # noqa: B018  (it initialises the toolsets)
     except ConfigError as problem:
@@ -85,8 +88,23 @@ def _toolsets(app: Any, config: configuration.Config) -> list[Check]:
             continue
         ok = handle.check_available()
         count = sum(entry.toolset is handle for entry in app.engine.listed_tools())
-        found.append(Check(handle.name, "ok" if ok else "failed", f"{count} tools" if ok else handle.unavailable))
+        check = Check(handle.name, "ok" if ok else "failed", f"{count} tools" if ok else handle.unavailable)
+        found.append(_confined(check, config) if handle.options_type is TerminalOptions else check)
     return found
+
+
+def _confined(check: Check, config: configuration.Config) -> Check:
+    """The terminal's check with its level and what enforces it, tried now: `available` relies on an earlier success."""
+    from longshore.toolsets.terminal.options import TerminalOptions, make_sandbox
+
+    options = configuration.toolset_options(config, check.name, TerminalOptions)
+    assert isinstance(options, TerminalOptions)
+    try:
+        sandbox = make_sandbox(options)
+    except SandboxUnavailable as problem:
+        return Check(check.name, "failed", problem.what, problem.fix)
+    by = "without confinement" if sandbox.level == "none" else f"by {sandbox.mechanism}"
+    return replace(check, detail=f"{check.detail}, level {sandbox.level} {by}")
 
 
 def _ripgrep() -> Check:

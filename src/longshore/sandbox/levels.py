@@ -142,8 +142,10 @@ class Sandbox:
         set of roots looks for toolchains, which takes some 40 ms. Raises ToolError for text that no process can have,
         OSError if the machine has no descriptors, cgroups or space left.
         """
-        if any("\0" in text for text in (*argv, cwd, *env, *env.values())) or any("=" in key for key in env):
-            raise ToolError("a NUL character can't be in a command, its folder or its environment, nor = in a variable")
+        if any("\0" in text for text in (*argv, cwd, *env, *env.values())):
+            raise ToolError("a NUL character can't be in a command, its folder or its environment; leave it out")
+        if wrong := [key for key in env if not key or "=" in key]:
+            raise ToolError(f"{wrong[0]!r} can't be the name of a variable; give a name without =")
         variables = command_environment(self._environ, env, terminal=terminal, network=self._network)
         if self._confined:
             git = {"GIT_CONFIG_GLOBAL": self._git_settings or os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -172,11 +174,14 @@ class Sandbox:
         arguments += [*([] if order.terminal else ["--new-session"]), "--chdir", order.cwd, "--clearenv"]
         for variable in order.env.items():
             arguments += ["--setenv", *variable]
-        argv = order.argv
+        argv, limit = order.argv, ""
         if order.group is None and self._limits.processes is not None:
             # Within the namespace, which may count its own processes only. dash calls this limit -p.
             most = user_processes(self._limits.processes)
-            argv = ("/bin/sh", "-c", f'{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && exec "$@"', "sh", *argv)
+            limit = f"{{ ulimit -u {most} 2>&- || ulimit -p {most}; }} && "
+        if limit or not (os.path.isabs(argv[0]) and os.access(argv[0], os.X_OK)):
+            # Of a missing program a shell says so, with exit code 127; bubblewrap would exit with 1, as programs do.
+            argv = ("/bin/sh", "-c", f'{limit}exec "$@"', "sh", *argv)
         first = _open_data(b"")
         arguments += ["--info-fd", str(first)]
         data = list[int]()

@@ -61,6 +61,8 @@ MOST_STEPS: Final = 1000
 MOST_LINKED: Final = 40
 """Single programs outside of every toolchain that links on PATH lead to. Each is a mount, for each command."""
 _INSTALLED: Final = ("lib", "lib64", "libexec", "pkg")
+_VERSIONS: Final = ("versions", "installs")
+"""Where version managers, whose folder of programs is called shims, install what those start: pyenv and rbenv, asdf."""
 _PYTHON_PARTS: Final = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*t?")
 _UNSEARCHED: Final = frozenset({"node_modules", ".git", "__pycache__"})
@@ -133,6 +135,8 @@ class VisiblePaths:
         if parts[1:2] == ["opt"] and len(parts) > 2:
             return "/".join(parts[:3])
         folder = os.path.dirname(programs)
+        if os.path.basename(programs) == "shims" and any(os.path.isdir(os.path.join(folder, n)) for n in _VERSIONS):
+            return folder if not self._holds_home(folder) else programs
         if os.path.basename(programs) not in ("bin", "sbin", "condabin") or self._holds_home(folder):
             return programs
         if folder == os.path.join(self._home, ".local") or os.path.exists(os.path.join(folder, ".git")):

@@ -113,6 +113,9 @@ async def test_folder_environment_and_input(folder: Path) -> None:
         ({"command": "x", "cwd": "../.."}, "outside the folders"),
         ({"command": "x", "cwd": "absent"}, "there is no folder 'absent'"),
         ({"command": "a\0b"}, "NUL"),
+        ({"command": "x", "cwd": "a\0b"}, "NUL"),
+        ({"command": "x", "env": {"": "x"}}, "'' can't be the name of a variable"),
+        ({"command": "x" * (128 << 10)}, "put it into a file"),
         ({"command": "x", "timeout_ms": 0}, "give 1 to"),
     ],
 )
@@ -248,7 +251,9 @@ async def test_a_pattern_is_waited_for(folder: Path) -> None:
         await ask(client, "run", command=source, background=True)
         assert "listening on 8080" in await ask(client, "read", id="c1", cursor=0, pattern=r"listening on \d+")
         missed = await ask(client, "read", id="c1", pattern="listening", timeout_ms=10)
-        assert "running for" in missed and missed.endswith("[no match of 'listening']")
+        assert "running for" in missed and missed.endswith(
+            "[no match of 'listening' in new output; cursor=0 looks in all of it]"
+        )
         assert "look-around" in await refusal(client, "read", id="c1", pattern="(?=x)")
 
 
@@ -320,6 +325,14 @@ async def test_a_program_on_the_whole_screen_is_shown_as_it_is(folder: Path) -> 
         assert "line 30\n" in shown and "[cursor at row 30, column 2]" in shown and "line 1\n" not in shown
 
 
+async def test_a_run_answers_with_the_screen_that_a_program_has_drawn(folder: Path) -> None:
+    draw = rf"printf '\033[?1049h\033[2J~\r\n~\033[Htext'; {NAP}"  # as vim does, which reads after poll
+    async with connected() as client:
+        for shown in (await ask(client, "run", command=draw, pty=True), await ask(client, "read", id="c1")):
+            assert shown.startswith("text\n~\n[cursor at row 1, column 5]\n[c1: running for ")
+            assert "it seems to wait for input: terminal_send" in shown
+
+
 async def test_sending_nothing_or_an_unknown_key_is_refused(folder: Path) -> None:
     async with connected() as client:
         await ask(client, "run", command="sh", pty=True, background=True)
@@ -371,6 +384,21 @@ async def test_the_user_is_asked(folder: Path, era: str) -> None:
         assert "did not allow" in await refusal(client, "run", command="touch pwn")
     assert asked == ["Run this command?\necho yes", "Run this command?\ntouch pwn"]
     assert not (folder / "pwn").exists()
+
+
+async def test_the_user_sees_all_that_decides_what_a_command_does(folder: Path) -> None:
+    asked = list[str]()
+
+    def refuse(question: Any) -> bool:
+        asked.append(question.message)
+        return False
+
+    async with connected(serve(policy="ask"), on_elicit=refuse) as client:
+        arguments = {"command": "git status \x1b[2K\u202e", "cwd": ".", "env": {"PATH": "a b"}, "stdin": "x" * 2000}
+        await refusal(client, "run", **arguments)
+    shown = asked[0].split("\n")
+    assert shown[:4] == ["Run this command?", r"git status \x1b[2K\u202e", "in .", "with 'PATH=a b'"]
+    assert shown[4].startswith("with the input xxx") and shown[4].endswith(" characters more)")
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

@@ -31,7 +31,7 @@ TERM_SECONDS: Final = 2.0
 KILL_SECONDS: Final = 2.0
 """A killed process ends at once, unless the kernel holds it; that is not waited for."""
 QUIET_SECONDS: Final = 1.0
-"""Without output for so long, a command with a prompt waits for input."""
+"""Without output for so long, a command with a prompt, or that draws on the whole screen, waits for input."""
 
 _SIGNAL_KEYS: Final = {"ctrl-c": signal.SIGINT, "ctrl-\\": signal.SIGQUIT}
 """The keys that a command without a terminal can be sent."""
@@ -116,6 +116,8 @@ class Command:
             return True
         if monotonic() - self._printed < QUIET_SECONDS:
             return False
+        if self.screen is not None and self.screen.is_drawn:
+            return True
         line = self.screen.before_cursor() if self.screen else self._unfinished_line()
         return looks_like_prompt(line)
 
@@ -133,7 +135,7 @@ class Command:
     def write(self, data: bytes) -> None:
         """Give it input. Raises ToolError if it has ended or takes none."""
         if not self.is_running:
-            raise ToolError("the command has ended")
+            raise ToolError("the command has ended; run it again to send it something")
         if self._input is None:
             raise ToolError("the command has no input: start it with pty=true to send it text, or give it stdin")
         self._input.write(data)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from longshore.errors import ToolError
+from longshore.registry.token_budget import cut_line
 from longshore.toolsets.terminal.options import Policy
 
 SHELLS: Final = ("/bin/bash", "/bin/sh")
 """The first that exists runs commands that are given as one text."""
+
+_INPUT_CHARACTERS: Final = 1000
+"""Of a command's input, in a question: more than a user reads."""
 
 
 @final
@@ -37,6 +41,22 @@ class CommandPolicy:
             known = ", ".join(map(shlex.join, self._allowed)) or "none"
             raise ToolError(f"{shlex.join(found[:3])!r} is not allowed here; allowed are: {known}; without a shell")
         return found
+
+
+def make_question(text: str, cwd: str | None, env: Mapping[str, str] | None, stdin: str | None) -> str:
+    """The question whether a command may run: all that decides what it does, with hidden characters made visible."""
+    lines = ["Run this command?", text]
+    if cwd:
+        lines.append(f"in {cwd}")
+    if env:
+        lines.append(f"with {shlex.join(f'{name}={value}' for name, value in env.items())}")
+    if stdin:
+        lines.append(f"with the input {cut_line(stdin, _INPUT_CHARACTERS)}")
+    return "".join(map(_visible, "\n".join(lines)))
+
+
+def _visible(character: str) -> str:
+    return character if character in "\n\t" or character.isprintable() else ascii(character)[1:-1]
 
 
 def _by_shell(command: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ It is started from the caller's thread, which must be the event loop's: the kern
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from typing import Final
@@ -88,6 +89,8 @@ def _not_started(launch: Launch, problem: OSError | ValueError) -> ToolError:
     program = launch.argv[0]
     if not os.path.isdir(launch.cwd):
         return ToolError(f"there is no folder {launch.cwd!r} to run it in; give an existing one as cwd")
+    if isinstance(problem, OSError) and problem.errno == errno.E2BIG:
+        return ToolError("an argument is longer than the system takes, 128 KiB: put it into a file, or into stdin")
     if isinstance(problem, FileNotFoundError):
         return ToolError(f"there is no program {program!r}; install it, or give its full path")
     if isinstance(problem, PermissionError):

@@ -31,7 +31,7 @@ from longshore.toolsets.terminal.commands import Commands
 from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.output import WholeLog
 from longshore.toolsets.terminal.output_pattern import OutputPattern
-from longshore.toolsets.terminal.policy import CommandPolicy
+from longshore.toolsets.terminal.policy import CommandPolicy, make_question
 from longshore.toolsets.terminal.waiting import Until
 
 ANSWER_SECONDS: Final = 25.0
@@ -102,7 +102,7 @@ class Terminal(Toolset):
         chosen = self._policy.read(command, argv, env)
         seconds = _seconds(timeout_ms, MOST_SECONDS)
         text = command or shlex.join(chosen)
-        if self._policy.asks and not await self._is_allowed(ctx, text):
+        if self._policy.asks and not await self._is_allowed(ctx, make_question(text, cwd, env, stdin)):
             raise Declined("the user did not allow this command")
         folders = tuple(await ctx.folders())
         launch = await self._launch(chosen, _find_folder(cwd, folders), env or {}, folders, terminal=bool(pty))
@@ -149,10 +149,11 @@ class Terminal(Toolset):
             if wait or pattern or seconds is not None:
                 expected = None if pattern is None else OutputPattern(pattern)
                 until: Until = "output" if wait == "output" or (not wait and not pattern) else "exit"
-                after = command.seen if cursor is None else cursor
+                after = command.seen if cursor is None else max(0, cursor)
                 reason = await command.wait(seconds or ANSWER_SECONDS, until=until, after=after, pattern=expected)
                 found = reason == "match" or pattern is None
-            note = [] if found else [Text(f"[no match of {pattern!r}]")]
+            where = " in new output; cursor=0 looks in all of it" if cursor is None else ""
+            note = [] if found else [Text(f"[no match of {pattern!r}{where}]")]
             if screen:
                 return [Text(_screen_of(id, command, max_tokens)), *note]
             if tail is not None:
@@ -216,8 +217,8 @@ class Terminal(Toolset):
 
     # -- parts of a run
 
-    async def _is_allowed(self, ctx: Context, text: str) -> bool:
-        answer = await ctx.elicit(f"Run this command?\n{text}", bool, key="run")
+    async def _is_allowed(self, ctx: Context, question: str) -> bool:
+        answer = await ctx.elicit(question, bool, key="run")
         return answer.accepted and answer.value is not False
 
     async def _launch(
@@ -249,7 +250,9 @@ class Terminal(Toolset):
             raise
 
     async def _answer(self, ctx: Context, id: str, command: Command, max_tokens: int) -> Answer:
-        """What is new of its output. If it has ended and something is left out, with its whole log."""
+        """New output, or the screen that it draws on. Once it has ended, also the log, if something is left out."""
+        if command.is_running and command.screen is not None and command.screen.is_drawn:
+            return [Text(show_screen(id, command, max_tokens))]
         start = command.seen
         note = f"terminal_read cursor={start} has them" if command.is_running else "the log has them"
         shown = show_new_output(id, command, max_tokens, note)
@@ -279,6 +282,8 @@ def _seconds(timeout_ms: int | None, most: float) -> float | None:
 
 def _find_folder(cwd: str | None, folders: tuple[str, ...]) -> str:
     """The folder to run in. Raises ToolError unless it is one of the server's folders or within one."""
+    if cwd and "\0" in cwd:
+        raise ToolError("a NUL character can't be in cwd; leave it out")
     path = os.path.realpath(os.path.join(folders[0], cwd or ""))
     if not is_in(path, folders):
         raise ToolError(f"{cwd!r} is outside the folders that commands may use: {', '.join(folders)}")
