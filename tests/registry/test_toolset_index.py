@@ -419,11 +419,29 @@ def test_an_option_that_has_to_be_set_stops_the_start(configured: tuple[str, Ser
 def test_an_unavailable_toolset_of_an_index_is_not_imported(configured: tuple[str, Server]) -> None:
     name, app = configured
     app.config = shelf_config(key="brass", depth=0)
+    assert result(app, "tools/list")["tools"] == []
     with pytest.raises(Refused, match="the tool 'show' is unavailable: no depth; set"):
         call(app, "show")
     with pytest.raises(Refused, match="this server has no resources"):
         result(app, "resources/read", {"uri": "shelf://key"})
     assert name not in sys.modules
+
+
+def test_a_call_before_any_list_says_that_the_toolset_of_an_index_is_unavailable(
+    configured: tuple[str, Server],
+) -> None:
+    name, app = configured
+    app.config = shelf_config(key="brass", depth=0)
+    failed = call(app, "show")
+    assert failed["isError"] and text(failed).startswith("the toolset 'shelf' is unavailable: no depth; set")
+    assert name not in sys.modules
+
+
+def test_a_start_does_not_ask_whether_a_toolset_of_an_index_can_run(configured: tuple[str, Server]) -> None:
+    _, app = configured
+    app.config = shelf_config(key="brass", depth=0)
+    assert [entry.name for entry in app.engine.tools.values()] == ["show"]
+    assert app.engine.listed_tools() == [] and app.engine.tools == {}
 
 
 def test_one_that_is_enabled_later_without_its_options_says_what_to_set(configured: tuple[str, Server]) -> None:

@@ -204,7 +204,8 @@ class ToolsetHandle:
         """Why it can't run here, and what to install or set. Empty if it can; `check_available` sets it."""
         self.availability_error: Exception | None = None
         """The exception that `available` raised."""
-        self._checked = self.initialised and type(toolset).available is Toolset.available
+        self.is_checked = self.initialised and type(toolset).available is Toolset.available
+        """Whether `unavailable` is known."""
         if _is_coroutine_function(toolset.available):
             refuse(toolset.available, "available is asked before anything runs, so it can't be async", "def available")
         self.rank = 0
@@ -242,8 +243,8 @@ class ToolsetHandle:
 
     def check_available(self) -> bool:
         """Ask the toolset, once, whether it can run here. One that can't be initialised can't run."""
-        if not self._checked:
-            self._checked = True
+        if not self.is_checked:
+            self.is_checked = True
             try:
                 if not self.initialised:  # it was disabled at the start
                     self.initialise()
@@ -257,7 +258,7 @@ class ToolsetHandle:
 
     def assume_available(self) -> None:
         """Do not ask the toolset whether it can run here: it is only described."""
-        self._checked = True
+        self.is_checked = True
 
     def set_watched(self, uris: frozenset[str], spawn: Spawn, report: Callable[..., None]) -> None:
         """Take the resources of it that clients of this process watch. Hooks are run by `spawn`."""

@@ -129,6 +129,8 @@ class LazyToolset:
     ) -> None:
         self.handle = ToolsetHandle(_NotImported(self, indexed.flags), indexed.name, lazy=self)
         self.handle.is_told_of_watches = indexed.watches
+        if not indexed.available:
+            self.handle.assume_available()
         self.entries = [self._declare(each, indexed) for each in indexed.entries]
         self.handle.variables = indexed.variables
         self.factory, self.needs_options = indexed.factory, indexed.needs_options
@@ -206,6 +208,8 @@ class LazyToolset:
         """Import the module and make the toolset and its entries. May run on any thread."""
         import importlib
 
+        if not self.handle.check_available():  # a start has not waited for that
+            raise ToolError(f"the toolset {self.handle.name!r} is unavailable: {self.handle.unavailable}")
         try:
             options, make = self._make_options(), import_name(self.factory)
             given = (self._server,) if options is None else arguments_of(make, options, self._server)

@@ -123,7 +123,7 @@ class Engine:
         self.policy = policy
         self.limits = limits
         self.recorder = recorder
-        self.tools: dict[str, Entry] = policy.offer()
+        self.tools: dict[str, Entry] = policy.offer(check_indexed=False)
         """The tools on offer: those of the catalog that the configuration did not disable."""
         self.listed = False
         """Whether a client has listed the tools."""
@@ -486,6 +486,8 @@ class Engine:
 
     def listed_tools(self) -> list[Entry]:
         """The tools on offer that lists show."""
+        if self.policy.has_unchecked:
+            self.refresh()
         return [entry for entry in self.tools.values() if entry.listed]
 
     def refresh(self) -> None:

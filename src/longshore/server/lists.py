@@ -85,8 +85,9 @@ class Lists:
     def _describe(self, method: str) -> list[dict[str, Any]]:
         described = self._described.get(method)
         if described is None:
+            entries = self._entries(method)  # which may clear the cache
             described = self._described[method] = []
-            for entry in self._entries(method):
+            for entry in entries:
                 try:
                     described.append(entry.describe())
                 except Exception as problem:  # a type has no JSON Schema, which pydantic reports only now

@@ -32,6 +32,8 @@ class Policy:
         """The tools that were enabled or disabled at run time."""
         self._toolsets: dict[str, bool] = {}
         """The toolsets, likewise."""
+        self.has_unchecked = False
+        """Whether toolsets of an index are offered that were not asked yet whether they can run here."""
         self._unreported: list[ToolsetHandle] = []
         """Toolsets that can't run here, of which the log does not know yet."""
         self._artifacts = ""
@@ -62,9 +64,13 @@ class Policy:
 
         return self.config.server.debug and is_loopback(self.config.http.host)
 
-    def offer(self) -> dict[str, Entry]:
-        """The enabled tools by name. Sets on every entry of the catalog what the configuration says of it."""
+    def offer(self, check_indexed: bool = True) -> dict[str, Entry]:
+        """The enabled tools by name. Sets on every entry of the catalog what the configuration says of it.
+
+        Without `check_indexed`, toolsets of an index count as able to run here: trying that may take long.
+        """
         config, default = self.config, self.limits.timeout_seconds
+        self.has_unchecked = False
         offered: dict[str, Entry] = {}
         for entry in self._catalog.entries():
             toolset = entry.toolset.name if entry.toolset is not None else None
@@ -73,7 +79,7 @@ class Policy:
             entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
             entry.guarded = bool(entry.scopes or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
-            entry.offered = self._offers(entry)
+            entry.offered = self._offers(entry, check_indexed)
             stateless = entry.toolset is None or entry.toolset.stateless
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
             if entry.offered and entry.kind == "tool":
@@ -81,11 +87,14 @@ class Policy:
         self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
         return offered
 
-    def _offers(self, entry: Entry) -> bool:
+    def _offers(self, entry: Entry, check_indexed: bool) -> bool:
         """Whether an entry is enabled, and its toolset can run here."""
         handle = entry.toolset
         if handle is None or not self._is_on(entry):
             return self._is_on(entry)
+        if handle.lazy is not None and not check_indexed and not handle.is_checked:
+            self.has_unchecked = True
+            return True
         if not handle.unavailable and not handle.check_available():
             self._unreported.append(handle)
         return not handle.unavailable

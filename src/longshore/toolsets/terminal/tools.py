@@ -49,7 +49,11 @@ Tokens = Annotated[MaxTokens, Hidden()]
 Id = Annotated[str, "such as c1"]
 Answer = list[Text | ResourceLink]
 
-_UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the errors say them"}
+_WAIVED: Final = {
+    "B52": "the schema says which parameters are optional, and words for it cost a model tokens in every list",
+    "B56": "bounds would cost a model 12 tokens a number in every list, and the errors say them",
+    "W29": "the caller names the variables of `env`",
+}
 _ERRORS: Final = {"no command": "take an id that terminal_list shows"}
 
 
@@ -80,7 +84,7 @@ class Terminal(Toolset):
         effects="destroy",
         artifacts=True,
         replay=True,
-        waive=_UNBOUNDED,
+        waive=_WAIVED,
         errors={"is not allowed": "run one of the commands that the error names", "commands run": "end one of them"},
         examples=[{"command": "pytest -q 2>&1 | tail -20"}, {"argv": ["git", "commit", "-m", "it's"], "cwd": "src"}],
     )
@@ -126,7 +130,7 @@ class Terminal(Toolset):
     @tool(
         effects="read",
         artifacts=True,
-        waive=_UNBOUNDED,
+        waive=_WAIVED,
         errors=_ERRORS,
         examples=[{"id": "c1", "pattern": "listening on .*:\\d+"}, {"id": "c1", "tail": 20}],
     )
@@ -167,6 +171,7 @@ class Terminal(Toolset):
 
     @tool(
         effects="destroy",
+        waive=_WAIVED,
         errors=_ERRORS | {"pty=true": "run the command again with pty"},
         examples=[{"id": "c1", "text": "yes", "keys": ["enter"]}, {"id": "c1", "keys": ["ctrl-c"]}],
     )
@@ -198,7 +203,7 @@ class Terminal(Toolset):
 
     @tool(effects="read")
     async def terminal_list(self, ctx: Context, max_tokens: Tokens = DEFAULT_TOKENS) -> str:
-        """List your commands, running and finished, each with its state and last line."""
+        """List your commands, running and the last 32 finished, each with its state and last line."""
         lines = [show_list_line(id, command) for id, command in self._commands.all(ctx.principal.name).items()]
         return fit_lines(lines, max_tokens).text or "no commands"
 
