@@ -34,6 +34,7 @@ from longshore.sandbox.trees import (
     Check,
     Entry,
     copy_tree,
+    go_on,
     kind_of,
     open_folder,
     open_regular,
@@ -43,10 +44,6 @@ from longshore.sandbox.trees import (
     walk_tree,
     write_all,
 )
-
-
-def _go_on() -> None:
-    pass
 
 
 class OpenFolder(NamedTuple):
@@ -181,7 +178,7 @@ class ConfinedFiles:
         overwrite: bool = False,
         parents: bool = False,
         to: ConfinedFiles | None = None,
-        check: Check = _go_on,
+        check: Check = go_on,
     ) -> None:
         """Move a file, folder or link, also to another file system. `to` has the target's roots, if they are others.
 
@@ -211,7 +208,7 @@ class ConfinedFiles:
         overwrite: bool = False,
         parents: bool = False,
         to: ConfinedFiles | None = None,
-        check: Check = _go_on,
+        check: Check = go_on,
     ) -> None:
         """Copy a file, or a folder with all it holds, in which links stay links. The copy appears in one step.
 

@@ -30,6 +30,10 @@ Check = Callable[[], object]
 """Called again and again during long work, which ends with what it raises."""
 
 
+def go_on() -> None:
+    """A check that lets work go on."""
+
+
 class Entry(Struct, frozen=True):
     """A file, folder or link under a name in a folder."""
 
@@ -126,7 +130,7 @@ def walk_tree(folder: int, hidden: Callable[[str], bool] = lambda _: False, pref
             yield from walk_tree(child, hidden, f"{entry.path}/")
 
 
-def read_chunks(descriptor: int, check: Check = lambda: None) -> Iterator[bytes]:
+def read_chunks(descriptor: int, check: Check = go_on) -> Iterator[bytes]:
     """The content of a file from where it stands. `check` is called before each chunk."""
     while chunk := os.read(descriptor, CHUNK_BYTES):
         check()
@@ -140,7 +144,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def copy_tree(source: int, target: int, check: Check = lambda: None, depth: int = MOST_DEPTH) -> None:
+def copy_tree(source: int, target: int, check: Check = go_on, depth: int = MOST_DEPTH) -> None:
     """Copy what is in a folder into an empty one; links are copied as links. Raises OSError, also for special files.
 
     `check` is called for each file and chunk.

@@ -15,6 +15,7 @@ import pytest
 from tests.services import skip
 
 from counts import SOAK, count
+from longshore.errors import Cancelled
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.roots import Roots
@@ -209,6 +210,24 @@ def test_the_trash_itself_is_not_deleted(root: Path, path: str) -> None:
     files, trash = files_in(root), trash_in(root / "state/trash")
     trash.put(files, "file.txt")
     assert "the trash is there" in str(refused("put", trash, files, path))
+
+
+def test_a_move_to_and_from_another_file_system_can_be_cancelled(root: Path, distant: Path) -> None:
+    files, trash = files_in(root), trash_in(distant)
+
+    def cancel() -> None:
+        raise Cancelled("cancelled")
+
+    before = contents(root)
+    with pytest.raises(Cancelled):
+        trash.put(files, "folder", cancel)
+    assert contents(root) == before and left_in(distant) == set() and trash.list(files) == []
+    entry = trash.put(files, "folder")
+    with pytest.raises(Cancelled):
+        trash.restore(files, entry.id, check=cancel)
+    assert trash.list(files) == [entry] and not (root / "folder").exists()
+    trash.restore(files, entry.id)
+    assert contents(root) == before
 
 
 def test_restore_refuses_to_overwrite(root: Path, folder: Path) -> None:

@@ -290,7 +290,7 @@ class Filesystem(Toolset):
         """Move to the trash, restore from it, or list it."""
         files = self._files(ctx)
         if restore is not None:
-            return f"restored {show_path(self._trash().restore(files, restore, path))}"
+            return f"restored {show_path(self._trash().restore(files, restore, path, _checker(ctx)))}"
         if path is None:
             return self._list_trash(files)
         if permanent:
@@ -298,7 +298,7 @@ class Filesystem(Toolset):
                 raise ToolError("permanent is not allowed here (permanent_delete); leave it out, or ask the user")
             files.delete(path, tree=True)
             return f"deleted {show_path(path)} for ever"
-        entry = self._trash().put(files, path)
+        entry = self._trash().put(files, path, _checker(ctx))
         return f"deleted {show_path(path)}, {entry.size:,} bytes; to undo it: restore={entry.id}"
 
     @tool(effects="read", errors=_OUTSIDE)

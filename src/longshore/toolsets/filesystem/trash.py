@@ -24,7 +24,16 @@ from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.drafts import delete_folder, lock_folder, replace_file
 from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.roots import Roots, is_within
-from longshore.sandbox.trees import DRAFT_PREFIX, FILE_FLAGS, MOST_DEPTH, kind_of, open_regular, read_chunks
+from longshore.sandbox.trees import (
+    DRAFT_PREFIX,
+    FILE_FLAGS,
+    MOST_DEPTH,
+    Check,
+    go_on,
+    kind_of,
+    open_regular,
+    read_chunks,
+)
 
 MOST_ENTRIES: Final = 10_000
 """In the trash. With so many a deletion, which reads all their names, takes 80 ms and a list 0.7 s."""
@@ -81,8 +90,11 @@ class Trash:
         self._age_seconds = most_days * DAY_SECONDS
         self._clock = clock
 
-    def put(self, files: ConfinedFiles, path: str) -> TrashEntry:
-        """Move a file, a link or a folder with all it holds into the trash, also from another file system."""
+    def put(self, files: ConfinedFiles, path: str, check: Check = go_on) -> TrashEntry:
+        """Move a file, a link or a folder with all it holds into the trash, also from another file system.
+
+        `check` is called for every file and megabyte that has to be copied; if it raises, nothing was deleted.
+        """
         real = files.movable_path(path)
         if is_within(real, self._folder) or is_within(self._folder, real):
             raise FileError(path, "denied", ", because the trash is there", "restore what you need from the trash")
@@ -97,7 +109,7 @@ class Trash:
             record = _Record(id, round(self._clock() * 1e6), size)
             replace_file(folder, record.name, [os.fsencode(real)], overwrite=False, mode=0o600)
             try:
-                files.move(path, self._item(id), to=self._files)
+                files.move(path, self._item(id), to=self._files, check=check)
             except FileError as problem:
                 if problem.path == path:
                     raise
@@ -106,13 +118,13 @@ class Trash:
                 self._tidy(folder, newest=id)
             return TrashEntry(id, real, size, record.microseconds / 1e6)
 
-    def restore(self, files: ConfinedFiles, id: str, to: str | None = None) -> str:
+    def restore(self, files: ConfinedFiles, id: str, to: str | None = None, check: Check = go_on) -> str:
         """Move an entry back to its place, or `to` another one where nothing is, and return that path."""
         with self._open(id) as folder:
             record, path = self._find(folder, files, id)
             target = path if to is None else to
             try:
-                self._files.move(self._item(record.id), target, parents=True, to=files)
+                self._files.move(self._item(record.id), target, parents=True, to=files, check=check)
             except FileError as problem:
                 if problem.kind == "exists":
                     raise FileError(target, "exists", "", "restore it to another path") from None
