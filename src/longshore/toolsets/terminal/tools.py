@@ -36,6 +36,8 @@ from longshore.toolsets.terminal.waiting import Until
 
 ANSWER_SECONDS: Final = 25.0
 """An answer comes within it: many clients give up after 60 s, some after 30."""
+CALL_SECONDS: Final = 60.0
+"""The limit of a call that waits so long, whatever `server.timeout` is: its end would be that of the command."""
 BACKGROUND_SECONDS: Final = 0.3
 """A command in the background is waited for so long: a wrong name or option shows at once."""
 SEND_SECONDS: Final = 5.0
@@ -80,6 +82,7 @@ class Terminal(Toolset):
         effects="destroy",
         artifacts=True,
         replay=True,
+        timeout=CALL_SECONDS,
         waive=_UNBOUNDED,
         errors={"is not allowed": "run one of the commands that the error names", "commands run": "end one of them"},
         examples=[{"command": "pytest -q 2>&1 | tail -20"}, {"argv": ["git", "commit", "-m", "it's"], "cwd": "src"}],
@@ -126,6 +129,7 @@ class Terminal(Toolset):
     @tool(
         effects="read",
         artifacts=True,
+        timeout=CALL_SECONDS,
         waive=_UNBOUNDED,
         errors=_ERRORS,
         examples=[{"id": "c1", "pattern": "listening on .*:\\d+"}, {"id": "c1", "tail": 20}],
@@ -202,7 +206,7 @@ class Terminal(Toolset):
         lines = [show_list_line(id, command) for id, command in self._commands.all(ctx.principal.name).items()]
         return fit_lines(lines, max_tokens).text or "no commands"
 
-    @tool(effects="destroy", artifacts=True, replay=True, listed=False)
+    @tool(effects="destroy", artifacts=True, replay=True, timeout=CALL_SECONDS, listed=False)
     async def terminal(
         self,
         ctx: Context,
