@@ -110,5 +110,6 @@ def make(name: str = "longshore", *, empty: bool = False) -> Server:
 if __name__ == "__main__":
     from longshore.toolsets.index import write_index
 
+    index = write_index(make(empty=True), TOOLSETS)
     with open(INDEX, "wb") as file:
-        file.write(write_index(make(empty=True), TOOLSETS))
+        file.write(index)

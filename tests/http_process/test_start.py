@@ -80,7 +80,7 @@ def test_the_token_of_the_built_in_server_outlives_a_restart(tmp_path: Path, wor
         assert path.read_text() == f"{token}\n"
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         assert f"The token is kept in {path}: delete that for another" in server.stderr
-    with start(None, "--workers", workers, folder=tmp_path) as server:
+    with start(None, "--workers", workers, "--toolsets", "discovery", folder=tmp_path) as server:
         assert server.token == token
         for _ in range(4):
             message = modern(call("hello"))

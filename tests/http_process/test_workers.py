@@ -141,7 +141,7 @@ def test_a_mistake_that_only_a_worker_finds_ends_it(tmp_path: Path) -> None:
 
 
 def test_the_token_is_seen_by_nobody_else() -> None:
-    with start(None, "--workers", "2") as server:
+    with start(None, "--workers", "2", "--toolsets", "discovery") as server:
         for pid in (server.pid, *server.workers):
             for file in ("cmdline", "environ"):
                 assert server.token.encode() not in Path(f"/proc/{pid}/{file}").read_bytes()

@@ -17,8 +17,8 @@ from longshore.toolsets.discovery import Discovery
 from longshore.toolsets.discovery.tools import MOST_OFFSET, PAGE
 from talk import ERAS, Refused, call, listed, result, text
 
-BUDGET_TOKENS = 1_750
-"""Most tokens of the built-in server's tools/list, at four characters a token."""
+BUDGET_TOKENS = 600 + 1_150 + 800
+"""Most tokens of the built-in server's tools/list, at four characters a token: discovery, files and the terminal."""
 
 
 def anybodys() -> Server:

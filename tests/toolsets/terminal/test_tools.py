@@ -15,6 +15,7 @@ import pytest
 from msgspec import UNSET
 
 from longshore import Client, Server
+from longshore.config import load
 from longshore.errors import LongshoreError, SandboxUnavailable, ToolFailed
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.toolsets.terminal import tools
@@ -173,6 +174,15 @@ async def test_a_long_command_answers_in_time_and_goes_on(folder: Path, monkeypa
             file.write("\n")
         monkeypatch.undo()
         assert (await ask(client, "read", id="c1", wait="exit")).startswith("y\n[c1: exit code 0")
+
+
+async def test_the_servers_timeout_does_not_end_a_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "ANSWER_SECONDS", 0.5)
+    app = serve()
+    app.config = load({"server.timeout": 0.1})
+    async with connected(app) as client:
+        assert "[c1: running for " in await ask(client, "run", command=NAP)
+        assert "[c1: running for " in await ask(client, "read", id="c1", wait="exit")
 
 
 async def test_the_last_line_is_reported_as_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

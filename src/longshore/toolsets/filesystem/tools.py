@@ -53,7 +53,11 @@ Glob = Annotated[str | None, "such as *.py or src/**"]
 Gitignore = Annotated[Flag, "false: also ignored files"]
 Cursor = Annotated[str | None, "of the last page"]
 
-_UNBOUNDED: Final = {"B56": "bounds would cost a model 12 tokens a number in every list, and the answers say them"}
+_WAIVED: Final = {
+    "B52": "the schema says which parameters are optional, and words for it cost a model tokens in every list",
+    "B56": "bounds would cost a model 12 tokens a number in every list, and the answers say them",
+    "W25": "the answers say the bounds of max_tokens",
+}
 _OUTSIDE: Final = {"outside the folders": "use a path within those that fs_info shows"}
 _CHANGED: Final = _OUTSIDE | {"changed since you read it": "read it again and repeat the change"}
 _BUDGET: Final = f"Also takes max_tokens, the most tokens of the answer ({LEAST_TOKENS} to {MOST_TOKENS})"
@@ -102,7 +106,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="read",
-        waive=_UNBOUNDED,
+        waive=_WAIVED,
         help="Also takes byte_offset and byte_limit in place of lines.",
         errors=_OUTSIDE,
         examples=[{"path": "src/app.py", "offset": 100, "limit": 50}, {"paths": ["a.txt", "b.txt"]}],
@@ -137,6 +141,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="destroy",
+        waive=_WAIVED,
         errors=_CHANGED | {"exists already": "choose another name, or leave out mode"},
         examples=[{"path": "notes/todo.txt", "content": "buy tea\n"}],
     )
@@ -154,6 +159,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="destroy",
+        waive=_WAIVED,
         help=f"{_BUDGET}.",
         errors=_CHANGED | {"occurs several times": "add lines around it to old, or set replace_all"},
         examples=[{"path": "app.py", "edits": [{"old": "debug = True", "new": "debug = False"}]}],
@@ -173,7 +179,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="read",
-        waive=_UNBOUNDED,
+        waive=_WAIVED,
         help=f"{_BUDGET}, and limit, the most lines.",
         errors=_OUTSIDE,
         examples=[{"path": "src", "depth": 2, "glob": "*.py"}],
@@ -210,7 +216,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="read",
-        waive=_UNBOUNDED,
+        waive=_WAIVED,
         help=f"{_BUDGET}.",
         errors=_OUTSIDE | {"the pattern": "escape what is plain text, or set literal"},
         examples=[{"pattern": "def \\w+_file", "path": "src", "glob": "*.py"}],

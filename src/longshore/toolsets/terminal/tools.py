@@ -36,6 +36,8 @@ from longshore.toolsets.terminal.waiting import Until
 
 ANSWER_SECONDS: Final = 25.0
 """An answer comes within it: many clients give up after 60 s, some after 30."""
+CALL_SECONDS: Final = 60.0
+"""The limit of a call that waits so long, whatever `server.timeout` is: its end would be that of the command."""
 BACKGROUND_SECONDS: Final = 0.3
 """A command in the background is waited for so long: a wrong name or option shows at once."""
 SEND_SECONDS: Final = 5.0
@@ -84,6 +86,7 @@ class Terminal(Toolset):
         effects="destroy",
         artifacts=True,
         replay=True,
+        timeout=CALL_SECONDS,
         waive=_WAIVED,
         errors={"is not allowed": "run one of the commands that the error names", "commands run": "end one of them"},
         examples=[{"command": "pytest -q 2>&1 | tail -20"}, {"argv": ["git", "commit", "-m", "it's"], "cwd": "src"}],
@@ -130,6 +133,7 @@ class Terminal(Toolset):
     @tool(
         effects="read",
         artifacts=True,
+        timeout=CALL_SECONDS,
         waive=_WAIVED,
         errors=_ERRORS,
         examples=[{"id": "c1", "pattern": "listening on .*:\\d+"}, {"id": "c1", "tail": 20}],
@@ -201,13 +205,13 @@ class Terminal(Toolset):
             await command.end()
             return show_new_output(id, command, max_tokens, "terminal_read has them").text
 
-    @tool(effects="read")
+    @tool(effects="read", waive={"W31": "it has a token budget, and at most 40 lines"})
     async def terminal_list(self, ctx: Context, max_tokens: Tokens = DEFAULT_TOKENS) -> str:
         """List your commands, running and the last 32 finished, each with its state and last line."""
         lines = [show_list_line(id, command) for id, command in self._commands.all(ctx.principal.name).items()]
         return fit_lines(lines, max_tokens).text or "no commands"
 
-    @tool(effects="destroy", artifacts=True, replay=True, listed=False)
+    @tool(effects="destroy", artifacts=True, replay=True, timeout=CALL_SECONDS, listed=False)
     async def terminal(
         self,
         ctx: Context,
