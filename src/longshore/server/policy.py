@@ -87,7 +87,7 @@ class Policy:
         self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
         return offered
 
-    def _offers(self, entry: Entry, check_indexed: bool) -> bool:
+    def _offers(self, entry: Entry, check_indexed: bool = True) -> bool:
         """Whether an entry is enabled, and its toolset can run here."""
         handle = entry.toolset
         if handle is None or not self._is_on(entry):
