@@ -158,6 +158,9 @@ class Runtime:
             stdio.when_idle(import_asyncio)
         if config.files or self.mounts is not None:
             stdio.when_idle(stdio.open_loop)
+        for handle in dict.fromkeys(entry.toolset for entry in engine.tools.values()):
+            if handle is not None and handle.lazy is not None:
+                stdio.when_quiet(handle.import_early)
         stdio.when_looping(self._start_watch)
         if config.tools or config.toolsets:
             stdio.when_idle(self._warn_unmatched)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
+from tests.waiting import eventually
+
 from .conftest import Workshop
 from .peer import LONGSHORE, call, encode, initialize, request, text_of
 from .test_cold_start import modules_at_initialize
@@ -102,3 +104,23 @@ def test_a_task_runs_after_the_import_and_the_server_reads_on(workshop: Workshop
     assert text_of(peer.call("as_a_task", 1)) == "true"
     assert text_of(peer.call("on_a_thread", 2)) == "true"
     assert imports(workshop) == 1
+
+
+def test_it_is_imported_while_the_client_is_silent(workshop: Workshop) -> None:
+    prepare(workshop)
+    peer = workshop.serve(SERVER)
+    peer.start()
+    assert [tool["name"] for tool in peer.ask(request(1, "tools/list"))["result"]["tools"]][0] == "at_once"
+    eventually("the import without a call", lambda: imports(workshop) == 1)
+    assert text_of(peer.call("on_a_thread", 2)) == "true"
+    assert imports(workshop) == 1
+
+
+def test_an_import_that_fails_while_the_client_is_silent_is_reported_by_the_call(workshop: Workshop) -> None:
+    prepare(workshop)
+    workshop.write(TOOLS + "\n    import no_such_library\n", "behind.py")
+    peer = workshop.serve(SERVER)
+    peer.start()
+    eventually("the import without a call", lambda: imports(workshop) == 1)
+    assert "the module 'no_such_library' is not installed" in text_of(peer.call("at_once", 1))
+    assert peer.ask(request(2, "ping"))["result"] == {}

@@ -241,6 +241,14 @@ class ToolsetHandle:
         self.by_class, self.takes_server = self._options_type is not None, self._options_type is None
         self.is_told_of_watches = other.is_told_of_watches
 
+    def import_early(self) -> None:
+        """Import a toolset of an index, so that the first call need not wait for it. A call reports its problems."""
+        if self.lazy is not None and self.check_available():
+            try:
+                self.lazy.load_now()
+            except Exception:  # noqa: S110
+                pass
+
     def check_available(self) -> bool:
         """Ask the toolset, once, whether it can run here. One that can't be initialised can't run."""
         if not self.is_checked:

@@ -76,6 +76,7 @@ class Stdio(Link):
         self._grown: set[int] = set()
         self._chores: list[Callable[[], object]] = []
         self._loop_chores: list[Callable[[AbstractEventLoop], None]] = []
+        self._quiet_chores: list[Callable[[], object]] = []
         self._posted: deque[Callable[[], None]] = deque()
         """Actions that threads post to the main thread before there is a loop; the lock is free while there are any."""
         self._wakeup = allocate_lock()
@@ -88,6 +89,10 @@ class Stdio(Link):
     def when_idle(self, chore: Callable[[], object]) -> None:
         """Run a chore once, while the client waits for no answer, and at the latest before the loop runs."""
         self._chores.append(chore)
+
+    def when_quiet(self, chore: Callable[[], object]) -> None:
+        """Run a chore once, when the client has been silent for a while, unless a loop is opened before that."""
+        self._quiet_chores.append(chore)
 
     def when_looping(self, chore: Callable[[AbstractEventLoop], None]) -> None:
         """Run a chore once there is a loop. A chore does not cause one to be opened."""
@@ -117,6 +122,9 @@ class Stdio(Link):
                 break
             if self._chores and self._idle():
                 self._do_chores()
+                continue
+            if self._quiet_chores and self._is_silent(QUIET_MILLISECONDS):
+                self._quiet_chores.pop(0)()
                 continue
             if thread_count() > executor.threads + (0 if self._process is None else self._process.threads):
                 self.open_loop()  # a thread that a tool has started may send something
@@ -157,10 +165,14 @@ class Stdio(Link):
 
     def _idle(self) -> bool:
         """Whether the client waits for no answer: it has listed or called tools, or has been silent for a while."""
+        begun = self._engine.listed or self._engine.executor.calls > 0
+        return self._is_silent(0 if begun else QUIET_MILLISECONDS)
+
+    def _is_silent(self, milliseconds: int) -> bool:
+        """Whether the client sends nothing for so long."""
         poll = select.poll()
         poll.register(self._reader, select.POLLIN)
-        begun = self._engine.listed or self._engine.executor.calls > 0
-        return not poll.poll(0 if begun else QUIET_MILLISECONDS)
+        return not poll.poll(milliseconds)
 
     def _do_chores(self) -> None:
         chores, self._chores = self._chores, []
