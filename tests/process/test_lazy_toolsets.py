@@ -110,7 +110,7 @@ def test_it_is_imported_while_the_client_is_silent(workshop: Workshop) -> None:
     prepare(workshop)
     peer = workshop.serve(SERVER)
     peer.start()
-    assert [tool["name"] for tool in peer.ask(request(1, "tools/list"))["result"]["tools"]][0] == "at_once"
+    assert len(peer.ask(request(1, "tools/list"))["result"]["tools"]) == 3
     eventually("the import without a call", lambda: imports(workshop) == 1)
     assert text_of(peer.call("on_a_thread", 2)) == "true"
     assert imports(workshop) == 1
