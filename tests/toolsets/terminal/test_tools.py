@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
+from tests.sandbox.confined_commands import BYPASSES
 
 from longshore import Client, Server
 from longshore.config import load
@@ -420,6 +421,24 @@ async def test_the_folders_are_writable_and_nothing_else(folder: Path) -> None:
         assert (folder / "made").read_text() == "x\n"
         answer = await ask(client, "run", command=f"cat {outside}; echo changed > {outside}")
         assert "secret" not in answer and outside.read_text() == "secret"
+
+
+async def test_tm_2_no_way_around_a_block_list_changes_the_tree_in_read_only(folder: Path) -> None:
+    (folder / "sources").mkdir()
+    (folder / "sources" / "main.c").write_text("int main(void) { return 0; }")
+    async with connected(serve(level="read-only")) as client:
+        for bypass in BYPASSES.values():
+            await ask(client, "run", command=bypass)
+            assert [path.name for path in folder.iterdir()] == ["sources"], bypass
+            assert (folder / "sources" / "main.c").read_text() == "int main(void) { return 0; }", bypass
+
+
+async def test_tm_7_the_servers_variables_can_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "for nobody")
+    async with connected() as client:
+        places = f"/proc/self/environ /proc/$PPID/environ /proc/1/environ /proc/{os.getpid()}/environ"
+        answer = await ask(client, "run", command=f"env; cat {places} | tr '\\0' '\\n'")
+        assert "PATH=" in answer and "OPENAI_API_KEY" not in answer and "for nobody" not in answer
 
 
 async def test_tm_3_a_fork_bomb_is_contained_while_the_server_answers(folder: Path) -> None:
