@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,12 +20,14 @@ from longshore import Client, Server
 from longshore.config import load
 from longshore.errors import LongshoreError, SandboxUnavailable, ToolFailed
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
+from longshore.sandbox.launch import Launch
+from longshore.sandbox.levels import make_sandbox
 from longshore.toolsets.terminal import tools
 from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.tools import Terminal
 from talk import ERAS, call, result, text
 
-from .started import NAP, command_lines, own_children, until
+from .started import NAP, PATIENCE, command_lines, open_files, own_children, until
 
 LISTING_TOKENS = 800
 
@@ -222,6 +225,35 @@ async def test_tm_5_a_cancelled_call_ends_its_command(folder: Path) -> None:
         await until(lambda: command_lines(NAP))
         call.cancel()
         await until(lambda: not command_lines(NAP))
+
+
+class SlowSandbox:
+    """A sandbox that waits in `launch`, on its thread, until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on, self.made = threading.Event(), threading.Event(), False
+
+    def launch(self, *argv: Any, **options: Any) -> Launch:
+        self.begun.set()
+        self.go_on.wait(PATIENCE)
+        launch = make_sandbox("workspace").launch(*argv, **options)
+        self.made = True
+        return launch
+
+
+async def test_tm_9_a_call_that_is_cancelled_before_its_command_starts_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowSandbox()
+    monkeypatch.setattr("longshore.toolsets.terminal.options.make_sandbox", lambda options: slow)
+    async with connected() as client:
+        call = asyncio.ensure_future(ask(client, "run", command="true"))
+        await until(slow.begun.is_set)
+        before = open_files()
+        call.cancel()
+        assert await ask(client, "list") == "no commands"  # so the server knows of the cancellation
+        slow.go_on.set()
+        await until(lambda: slow.made and open_files() == before)
 
 
 async def test_the_end_of_the_server_ends_all(folder: Path) -> None:

@@ -232,8 +232,12 @@ class Terminal(Toolset):
             self._sandbox = sandbox = self._sandbox or terminal_options.make_sandbox(self.options)
             return sandbox.launch(argv, cwd=cwd, env=env, roots=roots, name="command", terminal=terminal)
 
+        making = asyncio.get_running_loop().run_in_executor(None, make)
         try:
-            return await asyncio.to_thread(make)
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_close_unused)
+            raise
         except SandboxUnavailable as problem:
             raise ToolError(str(problem)) from None
         except OSError as problem:
@@ -270,6 +274,12 @@ class Terminal(Toolset):
         return [Text(shown.text), self._logs[command]]
 
 
+def _close_unused(making: asyncio.Future[Launch]) -> None:
+    """Free a launch whose call was cancelled while a thread made it."""
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
+
+
 def _screen_of(id: str, command: Command, max_tokens: int) -> str:
     if command.screen is None:
         raise ToolError(f"{id} has no screen: run it with pty")
@@ -292,5 +302,5 @@ def _find_folder(cwd: str | None, folders: tuple[str, ...]) -> str:
     if not is_in(path, folders):
         raise ToolError(f"{cwd!r} is outside the folders that commands may use: {', '.join(folders)}")
     if not os.path.isdir(path):
-        raise ToolError(f"there is no folder {cwd!r}; give an existing one as cwd")
+        raise ToolError(f"there is no folder {cwd or path!r}; give an existing one as cwd")
     return path
