@@ -270,6 +270,8 @@ async def test_the_coarse_tool_runs_a_command(folder: Path) -> None:
         arguments = {"command": f"pwd; echo $X; {NAP}", "cwd": "sub", "timeout": 0.3, "env": {"X": "1"}}
         answer = (await client.call_tool("terminal", arguments)).text
         assert answer.startswith(f"{folder}/sub\n1\n[c1: exit code 143 (SIGTERM)")
+        with pytest.raises(ToolFailed, match="timeout=-1: give more than 0 seconds"):
+            await client.call_tool("terminal", {"command": "true", "timeout": -1})
         assert "terminal" not in [tool.name for tool in await client.list_tools()]
 
 

@@ -216,7 +216,9 @@ class Terminal(Toolset):
         env: Annotated[dict[str, str] | None, "more variables"] = None,
     ) -> Answer:
         """Run a command, as terminal_run does."""
-        timeout_ms = None if timeout is None else int(min(timeout, MOST_SECONDS) * 1000)
+        if timeout is not None and timeout <= 0:
+            raise ToolError(f"timeout={timeout:g}: give more than 0 seconds")
+        timeout_ms = None if timeout is None else max(1, int(min(timeout, MOST_SECONDS) * 1000))
         return await self.terminal_run(ctx, command, cwd=cwd, env=env, timeout_ms=timeout_ms)
 
     # -- parts of a run
