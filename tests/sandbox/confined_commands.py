@@ -23,6 +23,22 @@ LIMITED = (("limits", "landlock"), ("workspace", "bubblewrap"), ("workspace", "l
 STARTS = (("none", "landlock"), *LIMITED)
 """Every way in which a command is started."""
 SECRET = "for nobody else's eyes"
+BYPASSES = {
+    "quotes": "r''m -rf sources",
+    "substitution": "$(printf rm) -rf sources",
+    "busybox": "busybox rm -rf sources",
+    "python": f"{PYTHON} -c 'import shutil; shutil.rmtree(\"sources\")'",
+    "env": "env rm -rf sources",
+    "path": "/bin/../bin/rm -rf sources",
+    "alias": "alias list=rm; eval 'list -rf sources'",
+    "base64": 'bash -c "$(echo cm0gLXJmIHNvdXJjZXM= | base64 -d)"',
+    "find": "find sources -delete; find sources -exec rm -rf {} +",
+    "perl": 'perl -e \'unlink glob "sources/*"; rmdir "sources"\'',
+    "variable": "a=r; b=m; $a$b -rf sources; IFS=,; c='rm,-rf,sources'; $c",
+    "overwriting": "cp /dev/null sources/main.c; true > sources/main.c; dd if=/dev/zero of=sources/main.c count=1;"
+    " truncate -s 0 sources/main.c; mv sources gone; chmod 0 sources/main.c; tee sources/main.c < /dev/null",
+}
+"""Ways around a list of forbidden words, for deleting or changing the folder `sources`."""
 
 
 class Done(NamedTuple):

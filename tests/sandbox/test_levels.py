@@ -155,7 +155,7 @@ def test_sockets_reach_nobody_outside_but_with_a_network(
 
 @both
 @pytest.mark.parametrize("level", CONFINED)
-def test_other_processes_can_be_neither_signalled_nor_read(place: Place, mechanism: str, level: Level) -> None:
+def test_tm_7_other_processes_can_be_neither_signalled_nor_read(place: Place, mechanism: str, level: Level) -> None:
     with subprocess.Popen(["sleep", "600"], env={"TOKEN": SECRET}) as victim:
         sandbox = place.sandbox(level, mechanism)
         done = place.shell(sandbox, f"kill -9 {victim.pid}; cat /proc/{victim.pid}/environ /proc/{os.getpid()}/environ")
@@ -164,7 +164,7 @@ def test_other_processes_can_be_neither_signalled_nor_read(place: Place, mechani
 
 
 @each_start
-def test_variables_come_from_the_allow_list(place: Place, mechanism: str, level: Level) -> None:
+def test_tm_7_variables_come_from_the_allow_list(place: Place, mechanism: str, level: Level) -> None:
     place.environ |= {"AWS_SECRET_ACCESS_KEY": SECRET, "OPENAI_API_KEY": SECRET, "LC_TIME": "C", "LD_PRELOAD": SECRET}
     sandbox = place.sandbox(level, mechanism)
     text = place.shell(sandbox, "env; cat /proc/self/environ /proc/$PPID/environ", ASKED="for").text
@@ -185,7 +185,7 @@ def test_a_preloaded_library_is_loaded_inside_only(place: Place, mechanism: str)
 
 
 @each_start
-def test_metacharacters_in_argv_are_inert(place: Place, mechanism: str, level: Level) -> None:
+def test_tm_1_metacharacters_in_argv_are_inert(place: Place, mechanism: str, level: Level) -> None:
     words = ["a; touch pwned", "$(touch pwned)", "`touch pwned`", "| touch pwned", "--bind", "/", "\n", "*", "é\udcff"]
     done = place.run(place.sandbox(level, mechanism), "printf", "%s|", *words)
     assert done == (0, "|".join(words[:-1]) + "|é\ufffd|")
@@ -205,7 +205,7 @@ def test_a_nul_character_is_refused(place: Place, mechanism: str, where: str) ->
 
 
 @each_start
-def test_a_command_inherits_no_descriptor_and_reads_nothing(place: Place, mechanism: str, level: Level) -> None:
+def test_tm_6_a_command_inherits_no_descriptor_and_reads_nothing(place: Place, mechanism: str, level: Level) -> None:
     done = place.shell(place.sandbox(level, mechanism), "cat; ls /proc/self/fd | tr '\\n' ' '")
     assert done == (0, "0 1 2 3 ")  # the fourth is of ls itself
 

@@ -68,7 +68,7 @@ def wait_for_all(descriptor: int) -> None:
 
 
 @each_start
-def test_daemons_are_gone_after_the_command(place: Place, mechanism: str, level: Level) -> None:
+def test_tm_5_daemons_are_gone_after_the_command(place: Place, mechanism: str, level: Level) -> None:
     reading, writing = os.pipe()
     launch = place.launch(place.sandbox(level, mechanism), PYTHON, "-I", "-c", DAEMONS, "leave")
     with launch, start(launch, writing) as process:
@@ -109,7 +109,7 @@ start(launch, 1).wait()
 
 
 @each_start
-def test_everything_is_gone_after_the_server_is_killed(
+def test_tm_5_everything_is_gone_after_the_server_is_killed(
     place: Place, mechanism: str, level: Level, tmp_path: Path
 ) -> None:
     for number in range(count(1)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -25,3 +26,14 @@ async def test_tm_9_commands_leave_no_process_with_a_server_that_adopts_orphans(
             command = COMMANDS[number % len(COMMANDS)]
             await client.call_tool("terminal_run", {"command": command, "pty": terminal})
             assert children(server) == [], command
+
+
+async def test_tm_6_no_bytes_of_the_protocol_reach_a_command(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "longshore", "serve", "--root", str(tmp_path)]
+    async with Client(argv) as client:
+        reading = asyncio.gather(
+            *(client.call_tool("terminal_run", {"command": "cat; cat /dev/stdin"}) for _ in range(4))
+        )
+        tools = [await client.list_tools(fresh=True) for _ in range(20)]
+        assert all("exit code 0" in answer.text and answer.text.count("\n") == 0 for answer in await reading)
+        assert all(len(each) == len(tools[0]) for each in tools)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,17 +14,20 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET
+from tests.sandbox.confined_commands import BYPASSES
 
 from longshore import Client, Server
 from longshore.config import load
 from longshore.errors import LongshoreError, SandboxUnavailable, ToolFailed
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
+from longshore.sandbox.launch import Launch
+from longshore.sandbox.levels import make_sandbox
 from longshore.toolsets.terminal import tools
 from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.tools import Terminal
 from talk import ERAS, call, result, text
 
-from .started import NAP, command_lines, own_children, until
+from .started import NAP, PATIENCE, command_lines, open_files, own_children, until
 
 LISTING_TOKENS = 800
 
@@ -223,6 +227,35 @@ async def test_tm_5_a_cancelled_call_ends_its_command(folder: Path) -> None:
         await until(lambda: not command_lines(NAP))
 
 
+class SlowSandbox:
+    """A sandbox that waits in `launch`, on its thread, until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on, self.made = threading.Event(), threading.Event(), False
+
+    def launch(self, *argv: Any, **options: Any) -> Launch:
+        self.begun.set()
+        self.go_on.wait(PATIENCE)
+        launch = make_sandbox("workspace").launch(*argv, **options)
+        self.made = True
+        return launch
+
+
+async def test_tm_9_a_call_that_is_cancelled_before_its_command_starts_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowSandbox()
+    monkeypatch.setattr("longshore.toolsets.terminal.options.make_sandbox", lambda options: slow)
+    async with connected() as client:
+        call = asyncio.ensure_future(ask(client, "run", command="true"))
+        await until(slow.begun.is_set)
+        before = open_files()
+        call.cancel()
+        assert await ask(client, "list") == "no commands"  # so the server knows of the cancellation
+        slow.go_on.set()
+        await until(lambda: slow.made and open_files() == before)
+
+
 async def test_the_end_of_the_server_ends_all(folder: Path) -> None:
     before = own_children()
     async with connected() as client:
@@ -237,6 +270,8 @@ async def test_the_coarse_tool_runs_a_command(folder: Path) -> None:
         arguments = {"command": f"pwd; echo $X; {NAP}", "cwd": "sub", "timeout": 0.3, "env": {"X": "1"}}
         answer = (await client.call_tool("terminal", arguments)).text
         assert answer.startswith(f"{folder}/sub\n1\n[c1: exit code 143 (SIGTERM)")
+        with pytest.raises(ToolFailed, match="timeout=-1: give more than 0 seconds"):
+            await client.call_tool("terminal", {"command": "true", "timeout": -1})
         assert "terminal" not in [tool.name for tool in await client.list_tools()]
 
 
@@ -431,6 +466,24 @@ async def test_the_folders_are_writable_and_nothing_else(folder: Path) -> None:
         assert (folder / "made").read_text() == "x\n"
         answer = await ask(client, "run", command=f"cat {outside}; echo changed > {outside}")
         assert "secret" not in answer and outside.read_text() == "secret"
+
+
+async def test_tm_2_no_way_around_a_block_list_changes_the_tree_in_read_only(folder: Path) -> None:
+    (folder / "sources").mkdir()
+    (folder / "sources" / "main.c").write_text("int main(void) { return 0; }")
+    async with connected(serve(level="read-only")) as client:
+        for bypass in BYPASSES.values():
+            await ask(client, "run", command=bypass)
+            assert [path.name for path in folder.iterdir()] == ["sources"], bypass
+            assert (folder / "sources" / "main.c").read_text() == "int main(void) { return 0; }", bypass
+
+
+async def test_tm_7_the_servers_variables_can_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "for nobody")
+    async with connected() as client:
+        places = f"/proc/self/environ /proc/$PPID/environ /proc/1/environ /proc/{os.getpid()}/environ"
+        answer = await ask(client, "run", command=f"env; cat {places} | tr '\\0' '\\n'")
+        assert "PATH=" in answer and "OPENAI_API_KEY" not in answer and "for nobody" not in answer
 
 
 async def test_tm_3_a_fork_bomb_is_contained_while_the_server_answers(folder: Path) -> None:

@@ -221,7 +221,9 @@ class Terminal(Toolset):
         env: Annotated[dict[str, str] | None, "more variables"] = None,
     ) -> Answer:
         """Run a command, as terminal_run does."""
-        timeout_ms = None if timeout is None else int(min(timeout, MOST_SECONDS) * 1000)
+        if timeout is not None and timeout <= 0:
+            raise ToolError(f"timeout={timeout:g}: give more than 0 seconds")
+        timeout_ms = None if timeout is None else max(1, int(min(timeout, MOST_SECONDS) * 1000))
         return await self.terminal_run(ctx, command, cwd=cwd, env=env, timeout_ms=timeout_ms)
 
     # -- parts of a run
@@ -237,8 +239,12 @@ class Terminal(Toolset):
             self._sandbox = sandbox = self._sandbox or terminal_options.make_sandbox(self.options)
             return sandbox.launch(argv, cwd=cwd, env=env, roots=roots, name="command", terminal=terminal)
 
+        making = asyncio.get_running_loop().run_in_executor(None, make)
         try:
-            return await asyncio.to_thread(make)
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_close_unused)
+            raise
         except SandboxUnavailable as problem:
             raise ToolError(str(problem)) from None
         except OSError as problem:
@@ -275,6 +281,12 @@ class Terminal(Toolset):
         return [Text(shown.text), self._logs[command]]
 
 
+def _close_unused(making: asyncio.Future[Launch]) -> None:
+    """Free a launch whose call was cancelled while a thread made it."""
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
+
+
 def _screen_of(id: str, command: Command, max_tokens: int) -> str:
     if command.screen is None:
         raise ToolError(f"{id} has no screen: run it with pty")
@@ -297,5 +309,5 @@ def _find_folder(cwd: str | None, folders: tuple[str, ...]) -> str:
     if not is_in(path, folders):
         raise ToolError(f"{cwd!r} is outside the folders that commands may use: {', '.join(folders)}")
     if not os.path.isdir(path):
-        raise ToolError(f"there is no folder {cwd!r}; give an existing one as cwd")
+        raise ToolError(f"there is no folder {cwd or path!r}; give an existing one as cwd")
     return path
