@@ -63,7 +63,7 @@ class Bubblewrap(Struct, frozen=True):
     def argv(
         self, arguments: int, command: Sequence[str], *, members: Sequence[str], rlimits: Rlimits, terminal: bool
     ) -> tuple[str, ...]:
-        """What to start: a shell joins the cgroups, sets the limits and becomes bubblewrap.
+        """The command line to start: a shell joins the cgroups, sets the limits and becomes bubblewrap.
 
         So the limits bind before anything of the command runs, and no code of ours runs between fork and exec. The
         arguments come from a descriptor: the environment among them is in no list of processes.

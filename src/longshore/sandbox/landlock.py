@@ -53,7 +53,6 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-@cache
 def is_available() -> bool:
     """Whether the kernel has landlock and it is switched on."""
     return version() >= 1

@@ -16,7 +16,7 @@ LEVELS: Final[tuple[Level, ...]] = ("none", "limits", "read-only", "workspace", 
 
 
 class Limits(Struct, frozen=True):
-    """What one command and all that it starts may use. None is without a limit."""
+    """The most that one command and its descendants may use. None is without a limit."""
 
     processes: int | None = 512
     """Processes and threads together. A build on many cores and a test suite with a browser stay below it."""

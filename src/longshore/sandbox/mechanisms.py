@@ -26,7 +26,7 @@ CGROUPS: Final = "run the server as a service of systemd with Delegate=yes, or m
 
 
 class Host(Struct, frozen=True):
-    """What this machine has for confining commands; a sentence where it has not."""
+    """The mechanisms of this machine for confining commands; where one is missing, a sentence that says why."""
 
     bubblewrap: Bubblewrap | str
     landlock: int

@@ -69,7 +69,7 @@ _UNSEARCHED: Final = frozenset({"node_modules", ".git", "__pycache__"})
 
 
 class Visible(Struct, frozen=True):
-    """What a command sees of the machine besides the roots."""
+    """The paths of the machine, besides the roots, that a command sees."""
 
     paths: tuple[str, ...]
     """Real paths, read-only."""
@@ -87,7 +87,7 @@ class VisiblePaths:
         self._found = dict[tuple[tuple[str, int], ...], Visible]()
 
     def find(self, roots: Sequence[str]) -> Visible:
-        """What is visible to commands in these roots. Virtual environments are looked for when a root has changed."""
+        """The visible paths. Virtual environments are looked for again when a root has changed."""
         key = tuple((root, os.stat(root).st_mtime_ns) for root in roots)
         found = self._found.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""What the terminal tools answer: output within its budget, and one line on the state of the command."""
+"""Answers of the terminal tools: output within its budget, and one line on the state of the command."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ NAMES: Final = (*_PLAIN, *_CURSOR, *_FUNCTION, *_NUMBERED)
 
 
 def encode_keys(names: list[str], *, application_cursor: bool = False) -> bytes:
-    """What a terminal sends for these keys. Raises ToolError for an unknown one.
+    """The bytes that a terminal sends for these keys. Raises ToolError for an unknown one.
 
     `application_cursor` is the mode of a screen in which arrows have another form.
     """

@@ -41,7 +41,7 @@ class Excerpt(Struct, frozen=True):
 
 @final
 class Output:
-    """What a command has printed so far. `close` frees the file; both ends can still be read then."""
+    """The output of a command so far. `close` frees the file; both ends can still be read then."""
 
     def __init__(self, file_bytes: int = FILE_BYTES) -> None:
         self._most_in_file = file_bytes
