@@ -93,20 +93,39 @@ class StdioServer:
             raise LoadFailed(f"{name}: {answer.text[:500]}")
         return answer
 
+    def call_at_once(self, name: str, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The results of calls of a tool that are sent one after the other, before any answer is read."""
+        first = self._number + 1
+        for arguments in calls:
+            self._number += 1
+            params = {"name": name, "arguments": arguments}
+            self._send({"id": self._number, "method": "tools/call", "params": params})
+        answers = dict[int, dict[str, Any]]()
+        while len(answers) < len(calls):
+            message = self._read(name)
+            if "method" not in message and message.get("id", 0) >= first:
+                answers[message["id"]] = message.get("result", {"isError": True})
+        return [answers[number] for number in range(first, self._number + 1)]
+
     def ask(self, method: str, **params: Any) -> Answer:
         """Milliseconds are those from the request's first byte to the answer's last."""
-        assert self._process.stdout is not None
         self._number += 1
         began = perf_counter()
         self._send({"id": self._number, "method": method, "params": params})
-        while line := self._process.stdout.readline():
+        while True:
+            message = self._read(method)
             milliseconds = (perf_counter() - began) * 1e3
-            message = json.loads(line)
             if message.get("id") != self._number or "method" in message:
                 continue  # a notification, or a request of the server's
             if "result" not in message:
                 raise LoadFailed(f"{method}: {message}")
             return Answer(message["result"], milliseconds)
+
+    def _read(self, method: str) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        if line := self._process.stdout.readline():
+            message: dict[str, Any] = json.loads(line)
+            return message
         self._said.seek(0)
         raise LoadFailed(f"{method}: the server ended; it said:\n{self._said.read().decode(errors='replace')[-500:]}")
 

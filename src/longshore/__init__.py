@@ -26,7 +26,7 @@ _MODULES = {
     "longshore.client.sync": "SyncClient",
     "longshore.errors": (
         "LongshoreError RegistrationError ConfigError ToolError ResourceNotFound Cancelled Declined ClientError "
-        "ConnectError ConnectionLost CallTimeout ServerError BadAnswer Unanswerable ToolFailed HttpRefused "
+        "ConnectError ConnectionLost CallTimeout ServerError BadAnswer Unanswerable ToolFailed HttpRefused WouldBlock "
         "AuthorizationError"
     ),
 }
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from longshore.errors import ToolError as ToolError
     from longshore.errors import ToolFailed as ToolFailed
     from longshore.errors import Unanswerable as Unanswerable
+    from longshore.errors import WouldBlock as WouldBlock
     from longshore.limits import Limits as Limits
     from longshore.protocol.content import Annotations as Annotations
     from longshore.protocol.content import Audio as Audio

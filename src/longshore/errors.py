@@ -31,7 +31,7 @@ class ConfigError(LongshoreError):
 
 
 class StoreError(LongshoreError):
-    """The store of sessions and messages could not do its work: says where, what and the fix."""
+    """A store (of sessions and messages, or the context graph) could not do its work: says where, what and the fix."""
 
     def __init__(self, where: str, what: str, fix: str) -> None:
         super().__init__(f"store {where}: {what}; {fix}")
@@ -68,10 +68,10 @@ class Unavailable(ProtocolError):
 
 
 class Forbidden(ProtocolError):
-    """The caller may not do this: its token lacks scopes."""
+    """The caller may not do this: its token lacks scopes, or it has sent none."""
 
-    def __init__(self, what: str, needed: frozenset[str]) -> None:
-        super().__init__(-32600, f"{what} needs the scope {' '.join(sorted(needed))}")
+    def __init__(self, what: str, needed: frozenset[str], hint: str = "") -> None:
+        super().__init__(-32600, f"{what} needs the scope {' '.join(sorted(needed))}{hint}")
         self.needed = needed
 
 
@@ -91,6 +91,10 @@ class ResourceNotFound(LongshoreError):
 
 class Cancelled(LongshoreError):
     """Raised by `ctx.raise_if_cancelled()` in a call that was cancelled or ran out of time."""
+
+
+class WouldBlock(LongshoreError):
+    """Raised by a tool with `run="inline_first"` on the serving thread: it can't answer at once, and needs a thread."""
 
 
 class Declined(ToolError):

@@ -15,7 +15,7 @@ from longshore.telemetry.records import Problem
 
 from .wire import LEGACY, MODERN, Client, failed, run, text
 
-both_ways = pytest.mark.parametrize("tool", ["task", "thread"])
+both_ways = pytest.mark.parametrize("tool", ["task", "thread", "inline_first"])
 
 
 @pytest.fixture
@@ -37,6 +37,15 @@ def app(tree: Path) -> Server:
     @app.tool
     def thread(ctx: Context) -> str:
         return " ".join(ctx.folders())
+
+    @app.tool(run="inline_first")
+    def inline_first(ctx: Context) -> str:
+        return " ".join(ctx.folders())
+
+    @app.tool(run="inline_first")
+    def on_thread(ctx: Context) -> bool:
+        ctx.folders()
+        return ctx.may_block
 
     @app.tool(run="inline")
     def inline(ctx: Context) -> str:
@@ -282,5 +291,37 @@ def test_roots_that_the_configuration_changes_hold_for_the_next_call(app: Server
         assert await folders(client, "task") == str(tree / "project")
         app.engine.reconfigure(replace(DEFAULT, server=replace(DEFAULT.server, roots=[str(tree / "elsewhere")])))
         assert await folders(client, "task") == str(tree / "elsewhere")
+
+    run(main())
+
+
+def test_folders_are_known_at_once_when_they_have_been_found_before(app: Server, tree: Path) -> None:
+    async def main() -> None:
+        client = Client(app, LEGACY)
+        call(client, "on_thread")
+        answer(client, await question(client), tree / "project/src")
+        assert text((await client.get())["result"]) == "true"
+        assert await folders(client, "on_thread") == "false"
+        change(client)
+        call(client, "on_thread")
+        answer(client, await question(client), tree / "project/docs")
+        assert text((await client.get())["result"]) == "true"
+        assert await folders(client, "on_thread") == "false"
+        assert await folders(client, "inline_first") == str(tree / "project/docs")
+
+    run(main())
+
+
+def test_a_clients_root_that_is_a_link_is_looked_up_by_every_call(app: Server, tree: Path) -> None:
+    async def main() -> None:
+        (tree / "link").symlink_to(tree / "project/src")
+        client = Client(app, LEGACY)
+        call(client, "inline_first")
+        answer(client, await question(client), tree / "link")
+        assert text((await client.get())["result"]) == str(tree / "project/src")
+        assert await folders(client, "on_thread") == "true"
+        (tree / "link").unlink()
+        (tree / "link").symlink_to(tree / "project/docs")
+        assert await folders(client, "inline_first") == str(tree / "project/docs")
 
     run(main())

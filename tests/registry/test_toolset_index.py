@@ -24,6 +24,7 @@ DERIVED = {
     "direct",
     "result_bytes",
     "guarded",
+    "needed",
     "meter",
     "calls",
     "failures",

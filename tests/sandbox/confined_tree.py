@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from longshore.errors import WouldBlock
 from longshore.sandbox.beneath import OpenBeneath, open_beneath, walk_beneath
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.roots import Roots
@@ -15,6 +16,7 @@ SECRET = b"secret of the outside"
 
 FOLLOWING: dict[str, Callable[[ConfinedFiles, str], object]] = {
     "read": lambda files, path: _read(files, path),
+    "read_cached": lambda files, path: _read_cached(files, path),
     "status": lambda files, path: files.status(path),
     "real_path": lambda files, path: files.real_path(path),
     "list": lambda files, path: files.list_folder(path),
@@ -41,6 +43,14 @@ VERBS: dict[str, Callable[[ConfinedFiles, str], object]] = FOLLOWING | {
 def _read(files: ConfinedFiles, path: str) -> bytes:
     with files.open_file(path) as file:
         return file.read()
+
+
+def _read_cached(files: ConfinedFiles, path: str) -> bytes:
+    """Read as the tool does: without waiting if that can be."""
+    try:
+        return files.read_cached(path, 1 << 20)
+    except WouldBlock:
+        return _read(files, path)
 
 
 def _open_folder(files: ConfinedFiles, path: str) -> None:

@@ -139,7 +139,7 @@ def test_a_hard_link_is_a_file_of_the_root(base: Path, way: str) -> None:
 
 # -- FS-5: special files
 
-SPECIAL_VERBS = ["read", "write", "append", "copy_from", "copy_to", "write_parents", "list", "walk"]
+SPECIAL_VERBS = ["read", "read_cached", "write", "append", "copy_from", "copy_to", "write_parents", "list", "walk"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -159,7 +159,7 @@ def test_pipes_and_sockets_are_refused_without_waiting(base: Path, way: str, ver
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("verb", ["read", "write", "append", "copy_from"])
+@pytest.mark.parametrize("verb", ["read", "read_cached", "write", "append", "copy_from"])
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
 def test_devices_are_refused(base: Path, way: str, verb: str, path: str) -> None:
     files = ConfinedFiles(Roots(("/",)), open_beneath=WAYS[way])
@@ -266,7 +266,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_both_ways_agree_on_every_path(shared: Path, prefix: str, names: list[str]) -> None:
     path = prefix.format(base=shared) + "/".join(names)
-    verbs = ["read", "status", "status_of_link", "real_path", "list", "walk"]
+    verbs = ["read", "read_cached", "status", "status_of_link", "real_path", "list", "walk"]
     assert [_outcome(shared, "kernel", verb, path) for verb in verbs] == [
         _outcome(shared, "walk", verb, path) for verb in verbs
     ]

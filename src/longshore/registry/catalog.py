@@ -10,6 +10,7 @@ from longshore.registry.source_location import caller
 from longshore.registry.tool import Entry, hint
 
 if TYPE_CHECKING:
+    from longshore.protocol.dialect import DocumentTool
     from longshore.registry.toolset import Toolset, ToolsetHandle
 
 Part = Literal["tools", "resources", "prompts"]
@@ -54,6 +55,8 @@ class Catalog:
         """Whether nothing can be added any more."""
         self.prepare: Callable[[ToolsetHandle], None] = lambda _: None
         """Initialises a toolset that is added while the server runs, before it is added."""
+        self.dialect_tools: Mapping[str, DocumentTool] | None = None
+        """The tools that a dialect's lists show, each with the form of its result; None: all listed ones."""
         self.aliased = False
         """Whether any tool has, or had, an alias."""
 

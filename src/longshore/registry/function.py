@@ -63,7 +63,7 @@ def tool_entry(fn: Callable[..., Any], options: ToolOptions, context_type: type)
     check_name(name, "tool", fn)
     patterns: Patterns = "any" if isinstance(options.waive, Mapping) and UNBOUNDED_RULE in options.waive else "waivable"
     signature = read_signature(fn, context_type, tool=True, patterns=patterns)
-    fields = tool_fields(fn, name, options, run_mode(fn, options.run, signature.is_async))
+    fields = tool_fields(fn, name, options, run_mode(fn, options.run, signature.is_async, tool=True))
     schema = options.output_schema
     try:
         output = read_output(UNSET if schema is not None else signature.returns, passthrough=PASSTHROUGH)
@@ -184,10 +184,11 @@ def invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any]
     return invoke
 
 
-def run_mode(fn: Callable[..., Any], wanted: str | None, is_async: bool) -> Run:
+def run_mode(fn: Callable[..., Any], wanted: str | None, is_async: bool, *, tool: bool = False) -> Run:
     """`async def` runs as a task; `def` on a thread, unless the author promises that it returns at once."""
-    if wanted not in (None, "thread", "inline"):
-        refuse(fn, f"run={wanted!r} is no way to run a tool", 'run="thread", run="inline", or nothing for async def')
+    if wanted not in (None, "thread", "inline") and not (tool and wanted == "inline_first"):
+        ways = 'run="thread", run="inline"' + (', run="inline_first"' if tool else "")
+        refuse(fn, f"run={wanted!r} is no way to run it", f"{ways}, or nothing for async def")
     if is_async:
         if wanted is not None:
             refuse(fn, f"run={wanted!r} is for def, and this is async def", "leave `run` out, or make it a def")
@@ -273,6 +274,7 @@ def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Ru
             refuse(fn, f"{scope!r} is no scope", 'a scope is a word such as "items:write"')
     return {
         "run": run,
+        "tries_inline": options.run == "inline_first",
         "timeout": options.timeout,
         "replay": options.replay,
         "artifacts": options.artifacts,

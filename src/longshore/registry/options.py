@@ -11,7 +11,10 @@ Size: TypeAlias = Annotated[int, Meta(extra={"kind": "size"})]
 """Bytes: a number, or a text such as "10MB" (10,000,000) or "10MiB" (10,485,760)."""
 
 Folder: TypeAlias = Annotated[str, Meta(min_length=1, extra={"kind": "folder"})]
-"""A path, made absolute: relative to the file that names it, or to the working directory; `~` is the home."""
+"""A path, made absolute: relative to the file that names it, or to the working directory; `~` is the home.
+
+A URL stays as it is, for options that take either.
+"""
 
 RESERVED = frozenset({"enabled", "timeout", "groups"})
 """Keys that every toolset has."""

@@ -44,7 +44,7 @@ def raw_entry(tool: Tool, handler: Any) -> Entry:
         refuse(handler, "a raw handler takes the arguments and the context", "def handler(arguments, ctx)")
     if tool.run == "async" and not is_async:
         refuse(handler, 'run="async" is for async def, and this is def', "leave `run` out")
-    run = run_mode(handler, tool.run if tool.run != "async" else None, is_async)
+    run = run_mode(handler, tool.run if tool.run != "async" else None, is_async, tool=True)
     arguments = _Arguments(tool, handler)
     return Entry(
         kind="tool",

@@ -14,6 +14,7 @@ from longshore.schema.output import Output, OutputMismatch, encode
 
 Render = Callable[[Any, Any], CallResult]
 PASSTHROUGH = (*BLOCKS, Contents, CallResult)
+_BLOCK_TYPES = frozenset(BLOCKS)
 _NEEDED = {
     "text": ("text",),
     "image": ("data", "mimeType"),
@@ -153,6 +154,8 @@ def _render_content(value: Any, call: Any) -> CallResult:
         if result.structured is not UNSET and not is_object(result.structured) and _wants_objects(call):
             result.structured = {"result": result.structured}
         return result
+    if value.__class__ is list and _BLOCK_TYPES.issuperset(map(type, value)) and value:
+        return CallResult([*value])
     if _is_block(value):
         return CallResult([value])
     if isinstance(value, str):

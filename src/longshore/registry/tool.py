@@ -35,7 +35,7 @@ class Options(Struct, kw_only=True):
     icons: Sequence[Icon] = ()
     meta: Mapping[str, Json] | None = None
     timeout: float | Literal[False] | None = None
-    run: Run | None = None
+    run: Run | Literal["inline_first"] | None = None
 
 
 class ToolOptions(Options, kw_only=True):
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
         icons: Sequence[Icon]
         meta: Mapping[str, Json] | None
         timeout: float | Literal[False] | None
-        run: Literal["thread", "inline"] | None
+        run: Literal["thread", "inline", "inline_first"] | None
 
     class ToolKeywords(OptionKeywords, total=False):
         category: str | None
@@ -132,6 +132,8 @@ class Entry(Struct, kw_only=True):
     where: Any
     """The source location of its declaration, as a lazy text."""
     run: Run
+    tries_inline: bool = False
+    """Whether a thread is needed only if it raises WouldBlock on the serving thread: `run="inline_first"`."""
     decode: Callable[[Any], Any]
     invoke: Callable[[Any, Any], Any]
     render: Callable[[Any, Any], Any]
@@ -172,7 +174,9 @@ class Entry(Struct, kw_only=True):
     artifacts: bool = False
     """Whether it may save artifacts."""
     scopes: frozenset[str] = frozenset()
-    """The scopes that a caller's token must have."""
+    """The scopes that it declares."""
+    needed: frozenset[str] = frozenset()
+    """The scopes that a caller's token must have: those, and what the configuration adds."""
     guarded: bool = False
     """Whether a call is checked before it runs: it needs scopes, or headers that repeat arguments."""
     effects: Effects | None = None

@@ -28,6 +28,7 @@ _HOOKS: dict[str, tuple[str, ...]] = {
     "start": (),
     "stop": (),
     "available": (),
+    "warm_up": (),
     "watched": ("uri",),
     "unwatched": ("uri",),
 }
@@ -46,6 +47,8 @@ class Toolset:
       If it takes a second argument, that is the server.
     - `watched(uri)` is called when the first client begins to watch one of its resources, `unwatched(uri)` when the
       last has ceased. Both may be `def` or `async def`.
+    - `warm_up` is called when a toolset of an index was imported while the client was silent. It may block; what it
+      prepares, the first call need not. Nothing may depend on it.
     - `available` returns None, or why it can't run here and what to install or set. It is asked once, before anything
       is offered; a toolset that can't run is neither listed nor started.
     """
@@ -62,6 +65,9 @@ class Toolset:
     """Whether its tools touch the server's folders (`ctx.folders()`): `hello` and `server_status` then name them."""
 
     def available(self) -> str | None:
+        return None
+
+    def warm_up(self) -> None:
         return None
 
     def start(self) -> Awaitable[None] | None:
@@ -246,6 +252,7 @@ class ToolsetHandle:
         if self.lazy is not None and self.check_available():
             try:
                 self.lazy.load_now()
+                self.toolset.warm_up()
             except Exception:  # noqa: S110
                 pass
 

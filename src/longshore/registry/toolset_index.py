@@ -86,7 +86,7 @@ COPIED: Final = tuple(
 """Fields that an entry has as they are in the index."""
 LOADED: Final = (
     "where", "decode", "invoke", "render", "explain", "asked", "parameters", "keeps_frame", "typed_result",
-    "authored", "alias_migrations",
+    "tries_inline", "authored", "alias_migrations",
 )  # fmt: skip
 """Fields that only the code knows. An entry gets them when its toolset has been imported."""
 

@@ -1,7 +1,7 @@
 """Files beneath the folders of a call, by paths as a model writes them.
 
 Every method finds the place of a path (`places.py`) and works on a name in that folder's descriptor; no path is checked
-first and used later. All methods block on the disk and raise FileError only.
+first and used later. All methods but `read_cached` block on the disk, and they raise FileError only.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple, final
 
+from longshore.errors import WouldBlock
 from longshore.sandbox.beneath import OpenBeneath, open_beneath
+from longshore.sandbox.cached_reads import local_devices, read_cached
 from longshore.sandbox.drafts import (
     delete_folder,
     draft_folder,
@@ -76,6 +78,7 @@ class ConfinedFiles:
     ) -> None:
         self.roots = roots
         self._places = Places(roots, read_only, DeniedNames(deny), open_beneath)
+        self._devices = local_devices(roots.folders)
 
     # -- reading
 
@@ -88,6 +91,13 @@ class ConfinedFiles:
                 os.close(descriptor)
                 raise too_large(size, most).at(path)
             return open(descriptor, "rb")
+
+    def read_cached(self, path: str, most: int) -> bytes:
+        """The content of a regular file, without waiting. Raises WouldBlock unless it is short and in memory."""
+        try:
+            return read_cached(self._places.plain_path(path), self._devices, most)
+        except (FileError, OSError):
+            raise WouldBlock from None  # the other way has to say what is wrong
 
     def status(self, path: str, follow: bool = True) -> Entry:
         """The file, folder or link of a path. A link at its end is followed, unless `follow` is false."""
@@ -118,7 +128,7 @@ class ConfinedFiles:
         """The entries of a folder, sorted, and whether there are more than `most`. Denied names are left out."""
         with self.open_folder(path) as folder:
             entries, more = read_entries(folder.descriptor, most)
-            hidden = self._places.hidden_in(folder.relative)
+            hidden = self.denied_in(folder.relative)
             return [Entry(entry.path, entry.status) for entry in entries if not hidden(entry.path)], more
 
     def walk(self, path: str) -> Iterator[Entry]:
@@ -127,7 +137,11 @@ class ConfinedFiles:
         Links are entries and are not followed. The caller stops when it has enough.
         """
         with self.open_folder(path) as folder:
-            yield from walk_tree(folder.descriptor, self._places.hidden_in(folder.relative))
+            yield from walk_tree(folder.descriptor, self.denied_in(folder.relative))
+
+    def denied_in(self, folder: str) -> Callable[[str], bool]:
+        """Whether a path, relative to a folder, is denied; the folder is relative to its root."""
+        return self._places.hidden_in(folder)
 
     # -- changing
 

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from time import monotonic, sleep
+from typing import Final
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -21,6 +22,10 @@ _REAP_STEP_SECONDS = 0.0005
 
 _KILL_SECONDS = 0.2
 """How long new descendants are killed too. A process that survives this is stuck in the kernel."""
+
+
+spared: Final[set[int]] = set()
+"""Children that `end_all` does not kill: they end by themselves after us, and delete what is left of theirs."""
 
 
 def adopt() -> bool:
@@ -100,7 +105,10 @@ def reap(pid: int, seconds: float) -> bool:
 
 
 def end_all(grace: float) -> None:
-    """End every descendant: by SIGTERM, and after `grace` seconds by SIGKILL. Returns as soon as none is left."""
+    """End every descendant that is not spared: by SIGTERM, and after `grace` seconds by SIGKILL.
+
+    Returns as soon as none is left.
+    """
     if _none_left() or not os.path.exists("/proc/self"):
         return  # without /proc they can't be found
     _send(signal.SIGTERM)
@@ -115,6 +123,8 @@ def end_all(grace: float) -> None:
 
 def _send(signum: int) -> None:
     for pid in descendants():
+        if pid in spared:
+            continue
         try:
             os.kill(pid, signum)
         except OSError:

@@ -17,6 +17,11 @@ MOST_PARTS: Final = 200
 """Components of a path. The walk holds one descriptor for each, and a process may have as few as 256."""
 _SCHEME: Final = "file://"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+PLAIN: Final = re.compile(rf"(?=.{{1,{2 * MOST_PARTS - 1}}}\Z)(?:/(?!\.\.?(?:/|\Z))[^/\x00-\x1f\x7f\ud800-\udfff]+)+")
+"""An absolute path that `absolute_text` returns as it is: nothing in it is to be resolved or refused.
+
+Its length alone shows that it has neither too many bytes nor too many parts.
+"""
 
 
 def absolute_text(given: str, first_root: str) -> str:
@@ -74,7 +79,9 @@ class DeniedNames:
         if self._empty:
             return False
         names = _fold(relative).split("/")
-        return any(map(self._name.match, names)) or any(_occurs(row, names) for row in self._rows)
+        if any(map(self._name.match, names)):
+            return True
+        return bool(self._rows) and any(_occurs(row, names) for row in self._rows)
 
     def within(self, folder: str) -> Callable[[str], bool]:
         """Whether a path relative to a folder is denied; the folder is relative to its root."""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, final
 
+from longshore.errors import WouldBlock
 from longshore.sandbox.beneath import MOST_LINKS, Leaves, OpenBeneath, link_text, open_root
 from longshore.sandbox.file_errors import FileError, explain
-from longshore.sandbox.path_text import DeniedNames, absolute_text
+from longshore.sandbox.path_text import PLAIN, DeniedNames, absolute_text
 from longshore.sandbox.roots import Roots, is_within
 from longshore.sandbox.syscalls import is_kernel_file
 from longshore.sandbox.trees import EntryKind, kind_of, open_folder, walk_tree
@@ -57,6 +58,7 @@ class Places:
         self._read_only = [os.path.realpath(path) for path in read_only]
         self._denied = denied
         self._open_beneath = open_beneath
+        self._inside = [root.rstrip("/") + "/" for root in roots.folders]
         self._spellings = [(root, root) for root in roots.folders]
         for path in roots.given:
             real = os.path.realpath(path)
@@ -79,6 +81,19 @@ class Places:
         if not self._roots.folders:
             raise self._outside(given)
         return absolute_text(given, self._roots.folders[0])
+
+    def plain_path(self, given: str) -> str:
+        """The real path that a text means if no part of it is a link, which the opening has to show.
+
+        Nothing is looked up. Raises WouldBlock if that would be needed, or if it may not be read.
+        """
+        if given.startswith("~") or not self._inside:
+            raise WouldBlock
+        text = given if given.startswith("/") else f"{self._inside[0]}{given}"
+        for inside in self._inside:
+            if text.startswith(inside) and PLAIN.fullmatch(text) and not self._denied.match(text[len(inside) :]):
+                return text
+        raise WouldBlock
 
     def locate(self, given: str, text: str, follow: bool) -> Place:
         """Open the folder that an absolute path's last name is in; the caller closes it. Raises OSError, FileError.

@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 has no function for: openat2, an exclusive rename, the type of a file system."""
+"""System calls that Python 3.11 has no function for: openat2, statx, an exclusive rename, the type of a file system."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ import errno
 import os
 import sys
 from functools import cache
+from struct import Struct
 from typing import Final
 
 RESOLVE_NO_MAGICLINKS: Final = 0x02
 RESOLVE_NO_SYMLINKS: Final = 0x04
 RESOLVE_BENEATH: Final = 0x08
+RESOLVE_CACHED: Final = 0x20
+"""Raise EAGAIN where a name is not in the kernel's memory (Linux 5.12)."""
 AT_FDCWD: Final = -100
+FREE_DEVICES: Final = 0xFFFFFFFF
+"""The devices up to this are file systems without a disk: a number is used again when one was unmounted."""
 
+_AT_EMPTY_PATH: Final = 0x1000
+_AT_STATX_DONT_SYNC: Final = 0x4000
+_STATX_BASIC: Final = 0x7FF
+_STATX_ATTR_MOUNT_ROOT: Final = 0x2000
 _OPENAT2: Final = 437  # the same number on every architecture that Python runs on
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4  # macOS
@@ -26,6 +35,21 @@ _KERNEL_FILE_SYSTEMS: Final = {
     0x27E0EB: b"cgroup",
     0x63677270: b"cgroup2",
 }
+_LOCAL_FILE_SYSTEMS: Final = frozenset(
+    {
+        0xEF53,  # ext2, ext3, ext4
+        0x58465342,  # xfs
+        0x9123683E,  # btrfs
+        0xF2F52010,  # f2fs
+        0xCA451A4E,  # bcachefs
+        0x2FC12FC1,  # zfs
+        0x01021994,  # tmpfs
+        0x794C7630,  # overlay: of containers
+    }
+)
+_Statx: Final = ctypes.c_char * 256
+_STATX_FIELDS: Final = Struct("=8x Q 12x H 10x Q 88x I I")  # attributes, mode, size, major and minor device
+_Statfs: Final = ctypes.c_long * 64  # struct statfs begins with the type and is smaller than this everywhere
 
 
 class _OpenHow(ctypes.Structure):
@@ -36,22 +60,36 @@ class _OpenHow(ctypes.Structure):
 def _libc() -> ctypes.CDLL:
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
+    # openat2 is the only one that is called by its number. Types that are known are not found out at each call.
+    library.syscall.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_long)
     return library
+
+
+@cache
+def _open_how(flags: int, resolve: int) -> _OpenHow:
+    return _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
 
 
 def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
     """Open a path below a directory descriptor as `resolve` allows. Raises OSError."""
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
-    descriptor = _libc().syscall(
-        ctypes.c_long(_OPENAT2),
-        ctypes.c_long(folder),
-        ctypes.c_char_p(os.fsencode(path)),
-        ctypes.byref(how),
-        ctypes.c_long(ctypes.sizeof(how)),
-    )
+    how = _open_how(flags, resolve)
+    descriptor = _libc().syscall(_OPENAT2, folder, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     if descriptor < 0:
         raise _last_error()
     return int(descriptor)
+
+
+def read_cached_status(descriptor: int) -> tuple[int, int, int, bool]:
+    """The mode, size and device of an open file, and whether it is itself a mount point. Raises OSError.
+
+    They are what the kernel has in memory: no disk and no other machine is asked. The device is at most FREE_DEVICES if
+    its number belongs to no disk.
+    """
+    found = _Statx()
+    if _libc().statx(descriptor, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_BASIC, found) != 0:
+        raise _last_error()
+    attributes, mode, size, major, minor = _STATX_FIELDS.unpack_from(found)
+    return mode, size, major << 32 | minor, attributes & _STATX_ATTR_MOUNT_ROOT != 0
 
 
 @cache
@@ -74,6 +112,18 @@ def has_openat2() -> bool:
         os.close(descriptor)
 
 
+@cache
+def has_cached_open() -> bool:
+    """Whether openat2 can be limited to names in memory, and files read and looked at without waiting."""
+    if not has_openat2() or not hasattr(os, "RWF_NOWAIT") or not hasattr(_libc(), "statx"):
+        return False
+    try:
+        os.close(openat2(AT_FDCWD, "/", os.O_PATH | os.O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_CACHED))
+    except OSError as problem:
+        return problem.errno == errno.EAGAIN
+    return True
+
+
 def descriptor_path(descriptor: int) -> str:
     """The real path of an open file, on Linux. Raises OSError where /proc is not mounted."""
     return os.readlink(f"/proc/self/fd/{descriptor}")
@@ -81,12 +131,23 @@ def descriptor_path(descriptor: int) -> str:
 
 def is_kernel_file(descriptor: int) -> bool:
     """Whether an open file is one that the kernel makes up, such as all of /proc."""
-    if not sys.platform.startswith("linux"):
-        return False
-    status = (ctypes.c_long * 64)()  # struct statfs begins with the type and is smaller than this everywhere
-    if _libc().fstatfs(ctypes.c_int(descriptor), ctypes.byref(status)) != 0:
+    return sys.platform.startswith("linux") and _file_system_type(descriptor) in _KERNEL_FILE_SYSTEMS
+
+
+def is_on_local_disk(descriptor: int) -> bool:
+    """Whether an open file is on a file system of this machine's own disks (or memory), on Linux.
+
+    Others ask another machine or process whenever a file is opened, whatever they have cached.
+    """
+    return _file_system_type(descriptor) in _LOCAL_FILE_SYSTEMS
+
+
+def _file_system_type(descriptor: int) -> int:
+    """The number of the type of file system that an open file is on, on Linux. Raises OSError."""
+    status = _Statfs()
+    if _libc().fstatfs(descriptor, ctypes.byref(status)) != 0:
         raise _last_error()
-    return (int(status[0]) & 0xFFFFFFFF) in _KERNEL_FILE_SYSTEMS
+    return int(status[0]) & 0xFFFFFFFF
 
 
 def holds_kernel_files(folder: int) -> bool:

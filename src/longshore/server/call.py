@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -142,7 +142,13 @@ class Call(Struct, eq=False):
     def context(self) -> Context:
         """The handler's view of this call, made on first use."""
         if self.made_context is None:
-            from longshore.server.context import Context
-
-            self.made_context = Context(self)
+            self.made_context = _context_type()(self)
         return self.made_context
+
+
+@cache
+def _context_type() -> type[Context]:
+    """The class, imported by the first call that takes a context."""
+    from longshore.server.context import Context
+
+    return Context

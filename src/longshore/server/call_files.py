@@ -8,7 +8,7 @@ from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from longshore import config as configuration
-from longshore.errors import ToolError
+from longshore.errors import ToolError, WouldBlock
 from longshore.protocol.content import Contents, ResourceLink
 from longshore.sandbox.artifacts import BINARY, READ_BYTES, Artifact, ArtifactStore
 from longshore.sandbox.roots import Roots, configured_roots, default_roots
@@ -57,7 +57,7 @@ class CallFiles:
     def __init__(self, policy: Policy, recorder: Recorder) -> None:
         self._policy = policy
         self._recorder = recorder
-        self._roots: tuple[list[str], Roots] | None = None
+        self._roots: tuple[list[str], Folders] | None = None
         self._store: ArtifactStore | None = None
 
     # -- folders
@@ -68,10 +68,10 @@ class CallFiles:
         config = self._policy.config
         if self._roots is None or self._roots[0] != config.server.roots:
             roots = read_roots(config)
-            self._roots = config.server.roots, roots
+            self._roots = config.server.roots, Folders(roots)
             if roots.why:
                 self._recorder.problem("notice", f"files are in {', '.join(roots.folders) or 'no folder'}: {roots.why}")
-        return self._roots[1]
+        return self._roots[1].roots
 
     async def folders(self, call: Call) -> Folders:
         """The folders that a call may touch. Asks the client for its roots if need be."""
@@ -103,6 +103,22 @@ class CallFiles:
                 break
         return self._allowed(call)
 
+    def known_folders(self, call: Call) -> Folders:
+        """The same without waiting for anybody, for paths that are opened without links. Raises WouldBlock."""
+        known = self._roots
+        if known is None or known[0] != self._policy.config.server.roots:
+            raise WouldBlock
+        folders = known[1]
+        if _has_roots(call):
+            client = call.session.client_roots
+            if client is None or not client.current:
+                raise WouldBlock
+            if client.uris is not None:
+                folders = Folders(client.narrowed_before(folders.roots))
+        if not folders:
+            raise WouldBlock
+        return folders
+
     def _client(self, call: Call) -> ClientRoots:
         session = call.session
         if session.client_roots is None:
@@ -111,8 +127,10 @@ class CallFiles:
 
     def _allowed(self, call: Call) -> Folders:
         roots, client = self.roots, call.session.client_roots
-        if _has_roots(call) and client is not None and client.uris is not None:
-            roots = roots.narrow(client.uris)
+        if _has_roots(call) and client is not None and (uris := client.uris) is not None:
+            narrowed = roots.narrow(uris)
+            client.narrowed = roots, uris, narrowed
+            roots = narrowed
         if not roots.folders:
             raise ToolError(f"{call.entry.name} may touch no folder: {roots.why}")
         return Folders(roots)
@@ -164,7 +182,7 @@ class CallFiles:
 
 def _has_roots(call: Call) -> bool:
     """Whether the client has roots that narrow the server's: in 2026-07-28 they are deprecated."""
-    return not call.peer.revision.modern and call.peer.can("roots")
+    return call.peer.can("roots") and not call.peer.revision.modern
 
 
 def _must_ask(call: Call) -> bool:

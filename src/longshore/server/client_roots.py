@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 import msgspec
 from msgspec import Meta, Struct
 
+from longshore.errors import WouldBlock
 from longshore.protocol.questions import Root
 from longshore.protocol.session import Session
+from longshore.sandbox.roots import Roots
 from longshore.wire.codec import BROKEN, encode
 from longshore.wire.messages import Id, Message, Request
 
@@ -36,16 +38,31 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 
 @final
 class ClientRoots:
-    """The roots of one session's client. All but `uris` and `current` is for the serving thread."""
+    """The roots of one session's client. All but `uris`, `current` and `narrowed` is for the serving thread."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self.uris: tuple[str, ...] | None = None
         """The last answer; None: there was none."""
         self.current = False
         """Whether there is nothing to wait for: the client has answered, or can't."""
+        self.narrowed: tuple[Roots, tuple[str, ...], Roots] | None = None
+        """The roots of the server when they were last narrowed, the client's, and what was left."""
         self._report = report
         self._question: Id | None = None
         self._waiting: list[Callable[[], object]] = []
+
+    def narrowed_before(self, roots: Roots) -> Roots:
+        """The part of the server's roots that is left, if it was found before and still holds. Raises WouldBlock.
+
+        A root of the client that is a link may lead elsewhere by now. For any other it is enough that a path is opened
+        which names it and follows no link.
+        """
+        if self.narrowed is None or self.narrowed[:2] != (roots, self.uris):
+            raise WouldBlock
+        left = self.narrowed[2]
+        if not set(left.given) <= set(roots.given):
+            raise WouldBlock
+        return left
 
     def request(self, call: Call, done: Callable[[], object]) -> None:
         """Ask the client, unless a question is open. `done` is called once there is nothing to wait for."""

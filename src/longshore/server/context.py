@@ -191,6 +191,10 @@ class Context:
         """The user that this call acts for."""
         return self._call.link.principal
 
+    def check_allowed(self, tool: str) -> None:
+        """Raise unless another tool is on offer and its scopes are granted: for a tool that does that one's work."""
+        self._call.executor.policy.check_allowed(tool, self.principal)
+
     @property
     def meta(self) -> dict[str, Any]:
         """The request's `_meta`, whole."""
@@ -202,6 +206,11 @@ class Context:
         return {key: value for key, value in self.meta.items() if key in TRACE_KEYS}
 
     # -- time and cancellation
+
+    @property
+    def may_block(self) -> bool:
+        """Whether this call may wait for a disk or another machine: it runs on a thread."""
+        return self._call.thread
 
     @property
     def cancelled(self) -> bool:
@@ -294,11 +303,13 @@ class Context:
         """The folders that this call may touch: the server's roots, narrowed by those of the client.
 
         `await ctx.folders()` in `async def`, plain `ctx.folders()` on a thread: the client may have to be asked. Raises
-        ToolError if there are none.
+        ToolError if there are none, WouldBlock on the serving thread if something has to be waited for.
         """
         call = self._call
         if call.entry.run == "inline":
             raise ToolError(f"{call.entry.name} can't wait for the client's roots; leave out run=\"inline\"")
+        if call.entry.tries_inline and not call.thread:
+            return call.executor.files.known_folders(call)
         if call.executor.main_thread == get_ident():
             return cast("Folders", call.executor.files.folders(call))  # awaited, it is one
         return call.executor.files.wait_for_folders(call)

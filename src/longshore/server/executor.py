@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from msgspec import Raw
 
-from longshore.errors import ProtocolError, RegistrationError
+from longshore.errors import ProtocolError, RegistrationError, WouldBlock
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.revisions import MODERN
@@ -72,7 +72,7 @@ class Executor:
         self.limits = limits
         self.replies = replies
         self.recorder = recorder
-        self._policy = policy
+        self.policy = policy
         self.resource_changed = resource_changed
         self.loop: AbstractEventLoop | None = None
         self.running = 0
@@ -120,7 +120,7 @@ class Executor:
         if self._files is None:
             from longshore.server.call_files import CallFiles
 
-            self._files = CallFiles(self._policy, self.recorder)
+            self._files = CallFiles(self.policy, self.recorder)
         return self._files
 
     def warn_deprecated(self, what: str) -> None:
@@ -132,7 +132,7 @@ class Executor:
     # -- beginning
 
     def run_inline(self, call: Call) -> bytes | None:
-        """Run a call to its end, now, on this thread."""
+        """Run a call to its end, now, on this thread. None: it has to wait for something, so it needs a thread."""
         self.calls += 1
         entry = call.entry
         entry.calls += 1
@@ -151,6 +151,10 @@ class Executor:
         except Stopped:
             raise
         except BaseException as problem:
+            if entry.tries_inline and isinstance(problem, WouldBlock):
+                self.calls -= 1  # it is counted when it starts on the thread
+                entry.calls -= 1
+                return None
             frame, outcome = self.replies.exception(call, problem)
         if call.notifications is not None:
             call.notifications.flush()
@@ -250,11 +254,12 @@ class Executor:
         call.running = True
         if call.caller is not None:
             call.caller.started()
+        is_invoked = call.started > 0
         call.started = now = monotonic()
         call.deadline = due = now + entry.limit
         if due < self._armed and loop is not None:
             self._arm(due)
-        if self.recorder.on:
+        if self.recorder.on and not is_invoked:
             self._invoked(call)
         if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
             if entry.toolset is not None and entry.toolset.lazy is not None:

@@ -51,9 +51,11 @@ VERBS: dict[str, Callable[[str], tuple[str, Arguments]]] = FOLLOWING | {
 
 
 def serve(**options: Any) -> Server:
-    """A server whose folders are the working directory."""
+    """A server whose folders are the working directory. It reads files on the serving thread from the first call on."""
     app = Server("files")
-    app.add_toolset(Filesystem(FilesystemOptions(**options), app))
+    toolset = Filesystem(FilesystemOptions(**options), app)
+    app.add_toolset(toolset)
+    toolset.warm_up()
     return app
 
 

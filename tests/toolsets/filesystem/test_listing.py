@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.gitignore import rules_above
 from longshore.sandbox.trees import MOST_DEPTH
 from longshore.toolsets.filesystem import listing
-from longshore.toolsets.filesystem.gitignore import rules_above
 from longshore.toolsets.filesystem.listing import Listing, ListQuery, list_folder, show_size
 
 from .trees import make_tree, opened

@@ -14,8 +14,8 @@ from tests.services import need_command, skip
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.sandbox import landlock
 from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.gitignore import rules_above
 from longshore.toolsets.filesystem import matches
-from longshore.toolsets.filesystem.gitignore import rules_above
 from longshore.toolsets.filesystem.patterns import PatternError
 from longshore.toolsets.filesystem.ripgrep import find_ripgrep
 from longshore.toolsets.filesystem.search import Engine, SearchQuery, search

@@ -8,11 +8,11 @@ from typing import Literal
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line, fit_errors
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
+from longshore.sandbox.file_type import detect_file_type
 from longshore.toolsets.filesystem.edits import Edit, apply_edits
 from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, check_hash, hash_bytes, read_whole
-from longshore.toolsets.filesystem.file_type import detect_file_type
+from longshore.toolsets.filesystem.shown_paths import show_path
 from longshore.toolsets.filesystem.text_changes import Diff
-from longshore.toolsets.filesystem.walking import show_path
 
 Mode = Literal["overwrite", "create", "append"]
 

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.sandbox.file_errors import FileError
-from longshore.toolsets.filesystem.file_type import SAMPLE_BYTES, TextFormat, detect_type
+from longshore.sandbox.file_type import SAMPLE_BYTES, TextFormat, detect_type
 from longshore.toolsets.filesystem.nearest_lines import show_nearest
 from longshore.toolsets.filesystem.text_changes import Diff, Replaced, compose
 from longshore.toolsets.filesystem.whitespace_match import find_by_words

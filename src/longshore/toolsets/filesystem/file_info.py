@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.sandbox.file_errors import FileError, too_large
-from longshore.toolsets.filesystem.file_type import Encoding, Newline, detect_file_type
+from longshore.sandbox.file_type import Encoding, Newline, detect_file_type
 from longshore.toolsets.filesystem.text_file import TextFile
 
 HASH_CHARACTERS: Final = 12

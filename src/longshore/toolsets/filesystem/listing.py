@@ -16,10 +16,11 @@ from msgspec import Struct, field
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, NOTE_CHARACTERS, fit_lines, json_length
 from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.gitignore import Above, Globs, Ignores
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.trees import MOST_DEPTH, EntryKind, open_folder
-from longshore.toolsets.filesystem.gitignore import Above, Globs, Ignores
-from longshore.toolsets.filesystem.walking import Filter, read_folder, show_name
+from longshore.sandbox.walking import Filter, read_folder
+from longshore.toolsets.filesystem.shown_paths import show_name
 
 DEFAULT_DEPTH: Final = 3
 DEFAULT_TOKENS: Final = 4_000

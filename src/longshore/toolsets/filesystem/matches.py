@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from longshore.toolsets.filesystem.gitignore import Above
+from longshore.sandbox.gitignore import Above
 
 MOST_LINES: Final = 20_000
 """Lines, with their context, that one search collects beyond its cursor. No one pages that far."""

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from longshore.registry.token_budget import cut_line
-from longshore.toolsets.filesystem.file_type import printable
+from longshore.sandbox.file_type import printable
 from longshore.toolsets.filesystem.whitespace_match import words_of
 
 SHOWN_LINES: Final = 10

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
 from longshore.registry.options import Folder, Size
-
-DENIED: Final = (
-    ".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
-    ".netrc", ".git-credentials", ".pgpass", ".ssh", ".aws", ".gnupg", ".kube",
-)  # fmt: skip
-"""Names that usually hold secrets."""
+from longshore.sandbox.denied import DENIED
 
 
 class FilesystemOptions(Struct, frozen=True, kw_only=True):

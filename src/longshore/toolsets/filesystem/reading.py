@@ -8,16 +8,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from longshore.errors import ToolError
+from longshore.errors import ToolError, WouldBlock
 from longshore.protocol.content import Audio, Contents, Image, Text
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
-from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, hash_file, read_whole
-from longshore.toolsets.filesystem.file_type import FileType, detect_file_type, printable
-from longshore.toolsets.filesystem.text_file import CHEAP_BYTES, TextFile
-from longshore.toolsets.filesystem.walking import show_path
+from longshore.sandbox.file_type import FileType, detect_file_type, printable
+from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, hash_bytes, hash_file, read_whole
+from longshore.toolsets.filesystem.shown_paths import show_path
+from longshore.toolsets.filesystem.text_file import CHEAP_BYTES, TextFile, whole_text
 
+CACHED_BYTES: Final = 32_768
+"""The most that is read on the serving thread. More would hardly fit the usual budget, and takes milliseconds."""
 MEDIA_BYTES: Final = 3_750_000
 """Of a picture or sound. In base64 these are 5 MB, more than models take."""
 MEDIA_BYTES_IN_ALL: Final = 3 * MEDIA_BYTES
@@ -27,6 +29,7 @@ MOST_PATHS: Final = 20
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """The types that models can see."""
 
+_ALL: Final = (None,) * 5
 _HASH_TOKENS: Final = 10
 """Of the line with the hash."""
 
@@ -45,15 +48,21 @@ class ReadQuery(Struct, frozen=True, kw_only=True):
     max_tokens: int
     max_file_size: int
 
+    @property
+    def is_part(self) -> bool:
+        """Whether a part of a file is asked for, or numbers of lines."""
+        parts = (self.offset, self.limit, self.tail, self.byte_offset, self.byte_limit)
+        return self.line_numbers or parts != _ALL
+
     def check(self) -> None:
         """Raise FileError if several parts are asked for at once."""
         parts = {
-            "offset and limit": (self.offset, self.limit),
-            "tail": (self.tail,),
-            "byte_offset and byte_limit": (self.byte_offset, self.byte_limit),
+            "offset and limit": self.offset is not None or self.limit is not None,
+            "tail": self.tail is not None,
+            "byte_offset and byte_limit": self.byte_offset is not None or self.byte_limit is not None,
         }
-        asked = [name for name, values in parts.items() if any(value is not None for value in values)]
-        if len(asked) > 1:
+        if sum(parts.values()) > 1:
+            asked = [name for name, is_asked in parts.items() if is_asked]
             raise FileError("", "invalid", f"{', '.join(asked)} mean different parts of a file", "give one of these")
 
 
@@ -107,11 +116,29 @@ def _add_text(blocks: list[Block], text: str) -> None:
 def read_file(files: ConfinedFiles, path: str, query: ReadQuery, max_tokens: int, check: Callable[[], object]) -> Block:
     """The content of a file, or of the part that is asked for."""
     with explain(path), files.open_file(path) as file:
-        descriptor = file.fileno()
-        file_type = detect_file_type(descriptor)
-        if file_type.text is None:
-            return _read_media(descriptor, file_type)
-        return Text(_read_text(TextFile(descriptor, file_type, check), descriptor, query, max_tokens))
+        return _read_content(file.fileno(), query, max_tokens, check)
+
+
+def read_cached_file(files: ConfinedFiles, path: str, query: ReadQuery) -> Block:
+    """What `read_file` returns, without waiting. Raises WouldBlock unless it is a short file that is in memory."""
+    content = files.read_cached(path, min(CACHED_BYTES, query.max_file_size))
+    if not query.is_part and query.max_tokens >= LEAST_TOKENS + _HASH_TOKENS:
+        text = whole_text(content, f"[hash {hash_bytes(content)[:HASH_CHARACTERS]}]\n", query.max_tokens)
+        if text is not None:
+            return Text(text)
+    try:
+        query.check()
+        return _read_content(content, query, query.max_tokens, lambda: None)
+    except FileError:
+        raise WouldBlock from None  # `read_files` says what is wrong
+
+
+def _read_content(content: int | bytes, query: ReadQuery, max_tokens: int, check: Callable[[], object]) -> Block:
+    """The part of a file that is asked for, given its descriptor or all of its bytes."""
+    file_type = detect_file_type(content)
+    if file_type.text is None:
+        return _read_media(content, file_type)
+    return Text(_read_text(TextFile(content, file_type, check), content, query, max_tokens))
 
 
 def read_contents(files: ConfinedFiles, path: str, max_file_size: int) -> Contents:
@@ -125,24 +152,25 @@ def read_contents(files: ConfinedFiles, path: str, max_file_size: int) -> Conten
     return Contents("", text=printable(text), mime_type=file_type.mime)
 
 
-def _read_media(descriptor: int, file_type: FileType) -> Image | Audio:
+def _read_media(content: int | bytes, file_type: FileType) -> Image | Audio:
     """A picture or sound. Raises FileError for another binary file, and for one that is too large."""
-    size, mime = os.fstat(descriptor).st_size, file_type.mime
+    size = len(content) if isinstance(content, bytes) else os.fstat(content).st_size
+    mime = file_type.mime
     if mime in PICTURES or mime.startswith("audio/"):
         if size > MEDIA_BYTES:
             what = f": {mime} of {size:,} bytes, at most {MEDIA_BYTES:,} are shown"
             raise FileError("", "too_large", what, "make a smaller one of it", size=size, most=MEDIA_BYTES)
-        data = read_whole(descriptor, MEDIA_BYTES)
+        data = content if isinstance(content, bytes) else read_whole(content, MEDIA_BYTES)
         return Image(data, mime) if mime in PICTURES else Audio(data, mime)
     raise FileError("", "binary", f" {mime} ({size:,} bytes)", mime=mime, size=size)
 
 
-def _read_text(file: TextFile, descriptor: int, query: ReadQuery, max_tokens: int) -> str:
+def _read_text(file: TextFile, content: int | bytes, query: ReadQuery, max_tokens: int) -> str:
     heading = ""
     if file.size <= min(query.max_file_size, CHEAP_BYTES) and max_tokens >= LEAST_TOKENS + _HASH_TOKENS:
         # Taken first: if somebody writes meanwhile, it is of no content that this hash lets a client replace.
-        hashed = hash_file(descriptor, query.max_file_size)[:HASH_CHARACTERS]
-        heading = f"[hash {hashed}{'' if file.size else ', empty'}]\n"
+        hashed = hash_bytes(content) if isinstance(content, bytes) else hash_file(content, query.max_file_size)
+        heading = f"[hash {hashed[:HASH_CHARACTERS]}{'' if file.size else ', empty'}]\n"
     room = max_tokens - count_tokens(heading)
     if query.byte_offset is not None or query.byte_limit is not None:
         page = file.read_bytes(query.byte_offset or 0, query.byte_limit, max_tokens=room)

@@ -17,10 +17,10 @@ from msgspec import Struct, field
 from msgspec.json import Decoder
 
 from longshore.sandbox import landlock
+from longshore.sandbox.gitignore import Above, Globs, Ignores, last_names
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.syscalls import holds_kernel_files
 from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, open_folder
-from longshore.toolsets.filesystem.gitignore import Above, Globs, Ignores, last_names
 from longshore.toolsets.filesystem.matches import MOST_LINES, FileMatches, Line, WorkerQuery, excerpt, sort_key
 
 _GITIGNORE_ONLY: Final = (

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from longshore.errors import ToolError
 from longshore.registry.token_budget import DEFAULT_TOKENS
 from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.gitignore import Above, Globs
 from longshore.toolsets.filesystem.child import OutOfTime, running
-from longshore.toolsets.filesystem.gitignore import Above, Globs
 from longshore.toolsets.filesystem.listing import show_size
 from longshore.toolsets.filesystem.matches import (
     FRAME,

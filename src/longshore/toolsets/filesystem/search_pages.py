@@ -11,7 +11,7 @@ from msgspec import Struct
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, fit_lines
 from longshore.sandbox.file_errors import FileError
 from longshore.toolsets.filesystem.matches import FileMatches, Line, Output
-from longshore.toolsets.filesystem.walking import show_name
+from longshore.toolsets.filesystem.shown_paths import show_name
 
 
 class Cursor(NamedTuple):

@@ -1,11 +1,10 @@
-"""The place where a listing or a search begins: its folder, the rules above it and the paths that it shows."""
+"""The place where a listing or a search begins: its folder, and the paths that it shows."""
 
 from __future__ import annotations
 
 import os
 
 from longshore.sandbox.confined import ConfinedFiles, OpenFolder
-from longshore.toolsets.filesystem.gitignore import Above, rules_above
 
 
 def find_place(files: ConfinedFiles, path: str, max_file_size: int) -> tuple[str, str]:
@@ -14,14 +13,6 @@ def find_place(files: ConfinedFiles, path: str, max_file_size: int) -> tuple[str
         return path, ""
     files.open_file(path, max_file_size).close()  # an error for a file that would be left out as too large
     return os.path.split(files.real_path(path))
-
-
-def read_rules_above(files: ConfinedFiles, folder: OpenFolder) -> Above:
-    """The .gitignore files above a folder, from its root on."""
-    if not folder.relative:
-        return ()
-    with files.open_folder(folder.root) as root:
-        return rules_above(root.descriptor, folder.relative)
 
 
 def path_prefix(files: ConfinedFiles, folder: OpenFolder) -> str:

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 from msgspec import json, msgpack
 
+from longshore.sandbox.gitignore import Globs, Ignores
 from longshore.sandbox.path_text import DeniedNames
-from longshore.toolsets.filesystem.gitignore import Globs, Ignores
+from longshore.sandbox.walking import Filter, walk_files
 from longshore.toolsets.filesystem.matches import FRAME, MOST_LINES, FileMatches, Line, WorkerQuery, excerpt, sort_key
-from longshore.toolsets.filesystem.walking import Filter, walk_files
 
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, DEFAULT_TOKENS, NOTE_CHARACTERS, cut_line, fit_lines
-from longshore.toolsets.filesystem.file_type import printable
+from longshore.sandbox.file_type import printable
 
 CONTEXT_LINES: Final = 3
 _LINE_CHARACTERS: Final = 500

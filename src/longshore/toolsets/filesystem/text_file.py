@@ -24,7 +24,7 @@ from longshore.registry.token_budget import (
     longest_prefix,
 )
 from longshore.sandbox.file_errors import FileError
-from longshore.toolsets.filesystem.file_type import FileType, TextFormat, detect_file_type, printable
+from longshore.sandbox.file_type import FileType, TextFormat, detect_file_type, plain_text, printable
 
 SCAN_BYTES: Final = 262_144
 """A step when line ends are counted. It fits the processor's cache; larger ones are slower."""
@@ -36,6 +36,8 @@ CHEAP_BYTES: Final = 8_388_608
 """The lines of smaller files are counted without being asked: it takes 3 ms."""
 LINE_CHARACTERS: Final = 2_000
 """Longer lines are cut: they are data or minified code, and one of them would fill the page."""
+_ROUNDING: Final = 8
+"""The characters that whole tokens and a line feed may take, at most."""
 _MOST_ESCAPED: Final = 6
 """The most characters that JSON makes of one, as in \\u0001."""
 _USUAL_LINE_BYTES: Final = 200
@@ -72,21 +74,22 @@ class _Line(NamedTuple):
 class TextFile:
     """A text file that is open for reading, as long as it is now: what is appended meanwhile is not seen.
 
-    `each_chunk` is called at every step of a long read, and may raise.
+    `content` is the file's descriptor, or all of its bytes. `each_chunk` is called at every step of a long read, and
+    may raise.
     """
 
     def __init__(
-        self, descriptor: int, file_type: FileType | None = None, each_chunk: Callable[[], object] = lambda: None
+        self, content: int | bytes, file_type: FileType | None = None, each_chunk: Callable[[], object] = lambda: None
     ) -> None:
         """Raises FileError for a binary file. `file_type` is found out if it is not given."""
-        file_type = file_type or detect_file_type(descriptor)
-        self.size = os.fstat(descriptor).st_size
+        file_type = file_type or detect_file_type(content)
+        self.size = len(content) if isinstance(content, bytes) else os.fstat(content).st_size
         if file_type.text is None:
             raise FileError(
                 "", "binary", f" {file_type.mime} ({self.size:,} bytes)", mime=file_type.mime, size=self.size
             )
         self.format: TextFormat = file_type.text
-        self._descriptor, self._each_chunk = descriptor, each_chunk
+        self._content, self._each_chunk = content, each_chunk
         self._begin = len(self.format.bom)
         self._line_feed = self.format.encode("\n")
         self._heading = "[not UTF-8: shown as Windows-1252]" if self.format.encoding == "cp1252" else ""
@@ -273,7 +276,9 @@ class TextFile:
         return position - position % self.format.width
 
     def _read(self, position: int, length: int) -> bytes:
-        return os.pread(self._descriptor, min(length, max(0, self.size - position)), position)
+        if isinstance(self._content, bytes):
+            return self._content[position : position + length]
+        return os.pread(self._content, min(length, max(0, self.size - position)), position)
 
     def _chunks(self, position: int, length: int) -> Iterator[tuple[int, bytes]]:
         """The bytes from a position on, and where each chunk begins."""
@@ -281,6 +286,25 @@ class TextFile:
             self._each_chunk()
             yield position, chunk
             position += len(chunk)
+
+
+def whole_text(content: bytes, heading: str, max_tokens: int) -> str | None:
+    """A whole file below a heading, as `read_lines` shows it, in a fifth of its time; None if that is not so simple.
+
+    It is if the file is plain ASCII and certainly fits, whatever JSON escapes in it: each character counts as two.
+    """
+    text = plain_text(content)
+    if text is None:
+        return None
+    room = max_tokens * CHARACTERS_PER_TOKEN - len(heading) - NOTE_CHARACTERS - _ROUNDING
+    if len(text) * 2 > room:
+        return None
+    start, most = 0, min(LINE_CHARACTERS, room) // 2
+    while len(text) - start > most:
+        start = text.rfind("\n", start, start + most + 1) + 1
+        if not start:
+            return None  # a line that might be cut
+    return heading + text.removesuffix("\n")
 
 
 def _count(chunk: bytes, line_feed: bytes) -> int:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from time import monotonic, time
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from longshore.errors import ResourceNotFound, ToolError
+from longshore.errors import ResourceNotFound, ToolError, WouldBlock
 from longshore.files import user_directory
 from longshore.protocol.content import Audio, Contents, Image, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, MaxTokens, fit_errors, fit_lines
@@ -16,6 +16,7 @@ from longshore.registry.toolset import Toolset, resource, tool
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.roots import Roots
+from longshore.sandbox.walking import read_rules_above
 from longshore.schema.annotations import Hidden
 from longshore.server.context import Context
 from longshore.toolsets.filesystem import listing
@@ -25,9 +26,9 @@ from longshore.toolsets.filesystem.file_info import describe_file, free_bytes, s
 from longshore.toolsets.filesystem.listing import ListQuery, Sort, list_folder, show_size
 from longshore.toolsets.filesystem.matches import Output
 from longshore.toolsets.filesystem.options import FilesystemOptions
-from longshore.toolsets.filesystem.reading import ReadQuery, read_contents, read_files
-from longshore.toolsets.filesystem.search_place import find_place, path_prefix, read_rules_above
-from longshore.toolsets.filesystem.walking import show_name, show_path
+from longshore.toolsets.filesystem.reading import ReadQuery, read_cached_file, read_contents, read_files
+from longshore.toolsets.filesystem.search_place import find_place, path_prefix
+from longshore.toolsets.filesystem.shown_paths import show_name, show_path
 
 # The parts for searching, deleting and watching are loaded with their first use: most sessions begin by reading.
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ LATE_SECONDS: Final = 2.0
 """A client may be told that it watches before the watch begins. A change of these last seconds is reported then."""
 
 Action = Literal["read", "write", "append", "list", "search", "move", "copy", "delete", "info", "mkdir"]
+_TOOL_OF: Final[dict[Action, str]] = {
+    "read": "fs_read", "write": "fs_write", "append": "fs_write", "list": "fs_list", "search": "fs_search",
+    "move": "fs_move", "copy": "fs_move", "delete": "fs_delete", "info": "fs_info", "mkdir": "fs_write",
+}  # fmt: skip
+"""The tool that does the same. Who may not use it may not do that here either."""
 
 # Parameters are None where they are left out: a default in the schema would cost a model tokens in every list.
 Tokens = Annotated[MaxTokens, Hidden()]
@@ -75,6 +81,9 @@ class Filesystem(Toolset):
         self._cached: dict[Roots, ConfinedFiles] = {}
         self._watched: WatchedFiles | None = None
 
+    def warm_up(self) -> None:
+        self.files_of(self._app.engine.executor.files.roots)
+
     def stop(self) -> None:
         if self._watched is not None:
             self._watched.close()
@@ -106,6 +115,7 @@ class Filesystem(Toolset):
 
     @tool(
         effects="read",
+        run="inline_first",
         waive=_WAIVED,
         help="Also takes byte_offset and byte_limit in place of lines.",
         errors=_OUTSIDE,
@@ -135,6 +145,10 @@ class Filesystem(Toolset):
             max_tokens=max_tokens,
             max_file_size=self._options.max_file_size,
         )
+        if not ctx.may_block:
+            if path is None or paths:
+                raise WouldBlock
+            return [read_cached_file(self._known_files(ctx), path, query)]
         wanted = [*([] if path is None else [path]), *(paths or [])]
         with fit_errors(max_tokens):
             return read_files(self._files(ctx), wanted, query, ctx.raise_if_cancelled)
@@ -331,6 +345,7 @@ class Filesystem(Toolset):
         pattern: Annotated[str, "the text to search for"] = "",
     ) -> list[Text | Image | Audio]:
         """Read, write, list, search, move, copy, delete or describe files, by the name of the action."""
+        ctx.check_allowed(_TOOL_OF[action])
         match action:
             case "read":
                 return self.fs_read(ctx, path)
@@ -360,6 +375,13 @@ class Filesystem(Toolset):
     def _files(self, ctx: Context) -> ConfinedFiles:
         """The files that a call may touch."""
         return self.files_of(ctx.folders().roots)
+
+    def _known_files(self, ctx: Context) -> ConfinedFiles:
+        """The same on the serving thread. Raises WouldBlock if they have not been used before."""
+        files = self._cached.get(ctx.folders().roots)
+        if files is None:
+            raise WouldBlock
+        return files
 
     def files_of(self, roots: Roots) -> ConfinedFiles:
         """The files in some roots, by the options."""

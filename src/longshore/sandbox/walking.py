@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from longshore.registry.token_budget import cut_line
-from longshore.sandbox.file_errors import SHOWN_CHARACTERS
+from longshore.sandbox.confined import ConfinedFiles, OpenFolder
+from longshore.sandbox.gitignore import Above, Globs, Ignores, rules_above
 from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, EntryKind, open_folder
-from longshore.toolsets.filesystem.gitignore import Globs, Ignores
 
 GIT: Final = ".git"
 """Never listed nor searched: git's own data."""
@@ -35,6 +34,14 @@ class Filter(NamedTuple):
     def wants(self, path: str) -> bool:
         """Whether the globs mean a file."""
         return not self.globs or self.globs.match(path)
+
+
+def read_rules_above(files: ConfinedFiles, folder: OpenFolder) -> Above:
+    """The .gitignore files above a folder, from its root on."""
+    if not folder.relative:
+        return ()
+    with files.open_folder(folder.root) as root:
+        return rules_above(root.descriptor, folder.relative)
 
 
 def read_folder(folder: int, most: int | None = None) -> list[tuple[str, EntryKind]]:
@@ -68,19 +75,6 @@ def walk_files(folder: int, seen: Filter, path: str = "", depth: int = 1) -> Ite
                     yield from walk_files(below, seen, f"{path}{name}/", depth + 1)
             except OSError:
                 continue  # not readable, or gone meanwhile
-
-
-def show_name(name: str) -> str:
-    """A name or path as text of one line: what is no text or would break the line is escaped."""
-    if name.isprintable():
-        return name
-    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def show_path(path: str) -> str:
-    """A path as an answer names it: one line, not too long."""
-    return cut_line(show_name(path), SHOWN_CHARACTERS)
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:

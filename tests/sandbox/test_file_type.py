@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.toolsets.filesystem.file_type import SAMPLE_BYTES, TextFormat, detect_type, printable
+from longshore.sandbox.file_type import SAMPLE_BYTES, TextFormat, detect_type, printable
 
 RIFF = b"RIFF\x24\0\0\0"
 

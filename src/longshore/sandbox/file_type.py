@@ -23,6 +23,7 @@ _BOMS: Final[tuple[tuple[bytes, Encoding], ...]] = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\r\f\b\x1b"))
+_PLAIN: Final = bytes({*range(32, 127)} | set(b"\t\n"))
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _MAGIC: Final = (
@@ -67,7 +68,7 @@ _MAGIC: Final = (
     (0, b"wOF2", "font/woff2"),
     (0, b"wOFF", "font/woff"),
 )
-_SURE: Final = frozenset({b"%PDF-"})
+_SURE: Final = (b"%PDF-",)
 """Signatures in ASCII that no text begins with. Others are believed only in a file that is binary anyway."""
 
 
@@ -118,9 +119,9 @@ def printable(text: str) -> str:
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
-def detect_file_type(descriptor: int) -> FileType:
-    """The kind of an open file."""
-    return detect_type(os.pread(descriptor, SAMPLE_BYTES, 0))
+def detect_file_type(content: int | bytes) -> FileType:
+    """The kind of a file, given its descriptor or all of its bytes."""
+    return detect_type(content[:SAMPLE_BYTES] if isinstance(content, bytes) else os.pread(content, SAMPLE_BYTES, 0))
 
 
 def detect_type(sample: bytes) -> FileType:
@@ -136,6 +137,12 @@ def detect_type(sample: bytes) -> FileType:
     if text.width == 2 and _is_binary(decoded.encode("utf-8", "replace")):
         return FileType("application/octet-stream", None)
     return FileType("text/plain", TextFormat(encoding, newline_style(decoded), bom))
+
+
+def plain_text(content: bytes) -> str | None:
+    """The text of a whole file, if it is of printable ASCII, tabs and line feeds only, and not empty."""
+    is_plain = content and not content.translate(None, _PLAIN) and not content.startswith(_SURE)
+    return content.decode() if is_plain else None
 
 
 def newline_style(text: str) -> Newline:
