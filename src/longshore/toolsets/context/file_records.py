@@ -1,0 +1,113 @@
+"""The nodes of ingested files: brought in line with a file when it has changed, was renamed, or is no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from longshore.toolsets.context.additions import PreparedItem, add_items
+from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.records import AddedItem, FileState, Node, NodeChange
+from longshore.toolsets.context.rows import EDGE, NODE, name_key, sources_by_id, text_hash, to_edge, to_node
+
+
+def replace_file(
+    change: Change, state: FileState, items: Sequence[PreparedItem], words: dict[str, str]
+) -> list[AddedItem]:
+    """Make a file's nodes those of the items: equal texts stay, others are superseded, missing nodes leave it.
+
+    All of the items have the file's path, and the change's source is of type `file` with the path as its URI. What
+    agents have added to one of its nodes stays: only observations and edges of files are closed.
+    """
+    added = add_items(change, items, words)
+    texts, edges = dict[int, set[str]](), dict[int, set[int]]()
+    for prepared, result in zip(items, added, strict=True):
+        texts.setdefault(result.node, set()).add(text_hash(prepared.item.text))
+        edges.setdefault(result.node, set()).update(result.edges)
+    for node in _nodes_of(change, state.path):
+        if node.id not in texts:
+            _leave(change, node)
+    for id_ in texts:
+        _supersede_others(change, id_, texts[id_])
+        _close_other_edges(change, id_, edges[id_])
+    save_state(change, state)
+    return added
+
+
+def move_file(change: Change, old: str, state: FileState) -> int:
+    """The same file at another path: its nodes keep their ids and history. How many can't, and left the file."""
+    left = 0
+    for node in _nodes_of(change, old):
+        name = state.path if node.name == old else node.name  # a file's own node is named for its path
+        sql = "SELECT 1 FROM node WHERE name_key = ? AND kind = ? AND path = ?"
+        if change.transaction.row(sql, (name_key(name, state.path), node.kind, state.path)):
+            left += _leave(change, node)
+        else:
+            change.change_node(node, NodeChange(path=state.path, name=name))
+    change.transaction.run("DELETE FROM file_state WHERE path = ?", (old,))
+    save_state(change, state)
+    return left
+
+
+def forget_file(change: Change, path: str) -> int:
+    """A file is no more, nor are its nodes, but for what agents say of them. How many there were."""
+    count = sum(_leave(change, node) for node in _nodes_of(change, path))
+    change.transaction.run("DELETE FROM file_state WHERE path = ?", (path,))
+    return count
+
+
+def _nodes_of(change: Change, path: str) -> list[Node]:
+    # `path <> ''` lets SQLite use the index of those that have one.
+    sql = f"SELECT {NODE} FROM node WHERE path = ? AND path <> '' AND retracted_at IS NULL ORDER BY id"
+    return [to_node(row) for row in change.transaction.rows(sql, (path,))]
+
+
+def _leave(change: Change, node: Node) -> bool:
+    """A node is not in its file any more: close what files say of it. Whether it was in it.
+
+    What agents say of it stays, and with that the node: the file may come back, with another branch.
+    """
+    facts: list[Fact] = [*change.current_observations(node.id), *change.current_edges(node.id)]
+    of_files = _of_files(change, {fact.source for fact in facts})
+    for fact in facts:
+        if fact.source in of_files:
+            change.close(fact, "not in file", ended_at=change.at)
+    was_in_file = bool(of_files) or node.name == node.path
+    if was_in_file and all(fact.source in of_files for fact in facts):
+        change.close_node(node, "not in file")
+    return was_in_file
+
+
+def _supersede_others(change: Change, node: int, hashes: set[str]) -> None:
+    """Close what the file said of a node before; the last of its new texts takes its place."""
+    current = change.current_observations(node)
+    new = next((o.id for o in reversed(current) if text_hash(o.text) in hashes), None)
+    others = [o for o in current if text_hash(o.text) not in hashes]
+    of_files = _of_files(change, {o.source for o in others})
+    for old in others:
+        if old.source in of_files:
+            change.close(old, "superseded" if new else "not in file", ended_at=change.at, by=new)
+
+
+def _close_other_edges(change: Change, node: int, edges: set[int]) -> None:
+    """Close the links that the file gave a node before, and gives it no more."""
+    sql = f"SELECT {EDGE} FROM edge WHERE from_node = ? AND superseded_at IS NULL"
+    others = [edge for edge in map(to_edge, change.transaction.rows(sql, (node,))) if edge.id not in edges]
+    of_files = _of_files(change, {edge.source for edge in others})
+    for old in others:
+        if old.source in of_files:
+            change.close(old, "not in file", ended_at=change.at)
+
+
+def _of_files(change: Change, sources: set[int]) -> set[int]:
+    """Those of the sources that are files. A node has one path, so this is its file, here or where it was before."""
+    return {id_ for id_, source in sources_by_id(change.transaction, sources).items() if source.type == "file"}
+
+
+def save_state(change: Change, state: FileState) -> None:
+    """Remember what a file is like."""
+    sql = (
+        "INSERT INTO file_state (path, size, modified_ns, hash, parser) VALUES (?, ?, ?, ?, ?) ON CONFLICT (path)"
+        " DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns, hash = excluded.hash,"
+        " parser = excluded.parser"
+    )
+    change.transaction.run(sql, (state.path, state.size, state.modified_ns, state.hash, state.parser))

@@ -1,0 +1,315 @@
+"""Superseding, retracting, restoring and purging, and the end of what is too old."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from longshore.errors import ToolError
+from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.database import Transaction, batches, marks
+from longshore.toolsets.context.packing import show_time
+from longshore.toolsets.context.postings import NAME
+from longshore.toolsets.context.records import ForgetReport, Microseconds, Node, Observation, Targets
+from longshore.toolsets.context.rows import EDGE, OBSERVATION, nodes_by_id, text_hash, to_edge, to_observation
+
+EVENTS_AT_ONCE: Final = 500
+"""Old events that one change deletes at most: it is not to wait long."""
+FORGOTTEN: Final = "forgotten"
+"""In place of its parser, in the state of a file whose nodes were retracted or purged."""
+
+
+def supersede(
+    change: Change,
+    old: Observation,
+    text: str,
+    *,
+    valid_from: Microseconds | None = None,
+    is_correction: bool = False,
+    reason: str = "",
+) -> int:
+    """Put a new text in an observation's place; the id of the current observation. Raises ToolError.
+
+    The old one was true until `valid_from` (None: until now). A correction says that it never was: the new one is then
+    valid for as long as the old one was said to be.
+    """
+    _check_current(old)
+    if text_hash(text) == text_hash(old.text) and valid_from is None:
+        return old.id
+    if is_correction:
+        begins, ended = old.valid_from if valid_from is None else valid_from, None
+    else:
+        begins = ended = change.at if valid_from is None else valid_from
+        if ended <= old.valid_from:
+            what = f"o{old.id} is true from {show_time(old.valid_from)} on, so it can't have been true until"
+            fix = "with correction the new text takes its place as if it had never been true"
+            raise ToolError(f"{what} {show_time(ended)}; {fix}")
+    known = change.current_at(old.node, text, begins)
+    by = known.id if known is not None and known.id != old.id else _insert(change, old, text, begins)
+    if ended is not None and ended > change.at:
+        # It is true until then: a row with that end takes its place, so what is true now is always a current row.
+        ends = ended if old.valid_to is None else min(ended, old.valid_to)
+        change.record_again(old, valid_from=old.valid_from, valid_to=ends, reason=reason)
+    else:
+        change.close(old, "superseded", ended_at=ended, by=by, reason=reason)
+    change.touch(old.node)
+    return by
+
+
+def _insert(change: Change, old: Observation, text: str, begins: Microseconds) -> int:
+    valid_to = old.valid_to if old.valid_to is not None and old.valid_to > begins else None
+    return change.insert(
+        Observation(
+            id=0,
+            node=old.node,
+            text=text,
+            source=0,
+            confidence=old.confidence,
+            valid_from=begins,
+            valid_to=valid_to,
+            recorded_at=change.at,
+        )
+    )
+
+
+def end(change: Change, old: Fact, valid_to: Microseconds | None, reason: str = "") -> int:
+    """An observation or edge is true until a time (None: until now); the id of its row from now on. Raises ToolError.
+
+    Before a time to come it is a current row with that end.
+    """
+    _check_current(old)
+    ends = change.at if valid_to is None else valid_to
+    if ends == old.valid_to:
+        return old.id
+    if ends <= old.valid_from:
+        what = f"{_id(old)} is true from {show_time(old.valid_from)} on, so it can't end at {show_time(ends)}"
+        raise ToolError(f"{what}; if it was never true, retract it")
+    change.touch(old.owner)
+    if ends > change.at or (old.valid_to is not None and ends > old.valid_to):
+        return change.record_again(old, valid_from=old.valid_from, valid_to=ends, reason=reason)
+    change.close(old, "ended", ended_at=ends, reason=reason)
+    return old.id
+
+
+def _check_current(fact: Fact) -> None:
+    """Raise a ToolError that says what to do about one that is not current."""
+    if fact.superseded_by is not None:
+        raise ToolError(f"{_id(fact)} is not current: {_successor(fact)} has superseded it; change that one")
+    match fact.closed_as:
+        case None:
+            return
+        case "ended":
+            raise ToolError(f"{_id(fact)} is not current: it has ended; add it again, or restore it without its end")
+        case "not in file" | "superseded" | "recorded again":
+            raise ToolError(f"{_id(fact)} is not current; add what is true now")
+        case "retracted" | "retracted with node":
+            raise ToolError(f"{_id(fact)} is not current: it was retracted; restore it first")
+
+
+def _id(fact: Fact) -> str:
+    return f"{'o' if isinstance(fact, Observation) else 'e'}{fact.id}"
+
+
+def _successor(fact: Fact) -> str:
+    return f"{'o' if isinstance(fact, Observation) else 'e'}{fact.superseded_by}"
+
+
+def retract(change: Change, targets: Targets, reason: str = "") -> ForgetReport:
+    """Close what is current among the targets, as never true; `restore` brings it back. Raises ToolError."""
+    nodes, observations, edges = list[int](), list[int](), list[int]()
+    for id_ in targets.nodes:
+        node = change.node(id_)
+        if node.retracted_at is None:
+            for observation in change.current_observations(id_):
+                change.close(observation, "retracted with node", reason=reason)
+                observations.append(observation.id)
+            for edge in change.current_edges(id_):
+                change.close(edge, "retracted with node", reason=reason)
+                edges.append(edge.id)
+            change.close_node(node, "retracted", reason)
+            read_again(change, node.path)
+            nodes.append(id_)
+    for id_ in targets.observations:
+        old = change.observation(id_)
+        if old.is_current:
+            change.close(old, "retracted", reason=reason)
+            change.touch(old.node)
+            observations.append(id_)
+    for id_ in targets.edges:
+        edge = change.edge(id_)
+        if edge.is_current:
+            change.close(edge, "retracted", reason=reason)
+            change.touch(edge.from_node)
+            edges.append(id_)
+    return ForgetReport(nodes=tuple(nodes), observations=tuple(observations), edges=tuple(edges))
+
+
+def read_again(change: Change, path: str) -> None:
+    """Let the next ingest read a file whose nodes were forgotten: else it would take the file for unchanged."""
+    if path:
+        change.transaction.run("UPDATE file_state SET parser = ? WHERE path = ?", (FORGOTTEN, path))
+
+
+def restore(change: Change, targets: Targets) -> ForgetReport:
+    """Record what was retracted again; a node with what was retracted with it. Raises ToolError.
+
+    An edge comes back when both of its ends have. All get new ids: the store did not believe them in the meantime, and
+    says so when it is asked about that time.
+    """
+    nodes, facts = list[int](), list[Fact]()
+    for id_ in targets.nodes:
+        node = change.node(id_)
+        if node.retracted_as == "not in file":
+            raise ToolError(f"n{id_} is not in {node.path} any more; ingest_path brings it back when it is there again")
+        if node.retracted_at is not None:
+            change.revive(node)
+            nodes.append(id_)
+    for id_ in targets.nodes:
+        facts += _retracted_with(change, id_)
+    facts += [change.observation(id_) for id_ in targets.observations]
+    facts += [change.edge(id_) for id_ in targets.edges]
+    observations, edges = list[int](), list[int]()
+    for fact in facts:
+        if (new := _restored(change, fact)) is not None:
+            (observations if isinstance(fact, Observation) else edges).append(new)
+    return ForgetReport(nodes=tuple(nodes), observations=tuple(observations), edges=tuple(edges))
+
+
+_WITH_NODE: Final = "closed_as = 'retracted with node' AND superseded_by IS NULL"
+
+
+def _retracted_with(change: Change, node: int) -> list[Fact]:
+    """What was retracted with a node and has not come back; of edges, those whose ends are both there."""
+    sql = f"SELECT {OBSERVATION} FROM observation WHERE node = ? AND {_WITH_NODE} ORDER BY id"
+    found: list[Fact] = [to_observation(row) for row in change.transaction.rows(sql, (node,))]
+    sql = f"SELECT {EDGE} FROM edge WHERE (from_node = ? OR to_node = ?) AND {_WITH_NODE} ORDER BY id"
+    edges = [to_edge(row) for row in change.transaction.rows(sql, (node, node))]
+    nodes = nodes_by_id(change.transaction, {end for edge in edges for end in (edge.from_node, edge.to_node)})
+    return found + [e for e in edges if nodes[e.from_node].retracted_at is nodes[e.to_node].retracted_at is None]
+
+
+def _restored(change: Change, old: Fact) -> int | None:
+    """The new row of one that was retracted; None if it has come back already. Raises ToolError."""
+    if old.is_current or (old.superseded_by is not None and old.closed_as in _RETRACTED):
+        return None
+    if old.closed_as not in (*_RETRACTED, "ended"):
+        _check_current(old)
+    for owner in (old.node,) if isinstance(old, Observation) else (old.from_node, old.to_node):
+        if change.node(owner).retracted_at is not None:
+            raise ToolError(f"{_id(old)} belongs to n{owner}, which is retracted; restore that")
+    same = [fact for fact in change.same(old) if fact.overlaps(old.valid_from, old.valid_to)]
+    begins = min(fact.valid_from for fact in (old, *same))
+    ends = [fact.valid_to for fact in (old, *same) if fact.valid_to is not None]
+    last = max(ends) if len(ends) == len(same) + 1 else None
+    if any((fact.valid_from, fact.valid_to) == (begins, last) for fact in same):
+        return None  # said again since then
+    change.touch(old.owner)
+    again = change.record_again(old, valid_from=begins, valid_to=last)
+    for fact in same:
+        change.take_place(fact, again)
+    return again
+
+
+_RETRACTED: Final = ("retracted", "retracted with node")
+
+
+def revive(change: Change, node: Node) -> None:
+    """A retracted node is added again: what was retracted with it stays retracted, each by itself."""
+    change.revive(node)
+    for table, where in (("observation", "node = ?"), ("edge", "? IN (from_node, to_node)")):
+        change.transaction.run(f"UPDATE {table} SET closed_as = 'retracted' WHERE {where} AND {_WITH_NODE}", (node.id,))
+
+
+def purge(change: Change, targets: Targets) -> ForgetReport:
+    """Erase rows for good, with their history, postings and terms, and what events say of them. Raises ToolError."""
+    transaction = change.transaction
+    found = {id_: change.node(id_) for id_ in sorted(targets.nodes)}
+    nodes = list(found)
+    for path in {node.path for node in found.values()}:
+        read_again(change, path)
+    observations = {change.observation(id_).id for id_ in targets.observations}
+    edges = {change.edge(id_).id for id_ in targets.edges}
+    for batch in batches(nodes):
+        observations |= {
+            row[0] for row in transaction.rows(f"SELECT id FROM observation WHERE node IN ({marks(batch)})", batch)
+        }
+        for end in ("from_node", "to_node"):
+            edges |= {row[0] for row in transaction.rows(f"SELECT id FROM edge WHERE {end} IN ({marks(batch)})", batch)}
+    terms = _delete_postings(change, nodes, sorted(observations))
+    for batch in batches(sorted(observations)):
+        listed = f"IN ({marks(batch)})"
+        transaction.run(f"UPDATE observation SET superseded_by = NULL WHERE superseded_by {listed}", batch)
+        for column in ("older", "newer"):
+            transaction.run(f"DELETE FROM contradiction WHERE {column} {listed}", batch)
+    for batch in batches(sorted(edges)):
+        transaction.run(f"UPDATE edge SET superseded_by = NULL WHERE superseded_by IN ({marks(batch)})", batch)
+    for table, column, ids in (
+        ("observation", "observation", sorted(observations)),
+        ("edge", "edge", sorted(edges)),
+        ("node", "node", nodes),
+    ):
+        for batch in batches(ids):
+            transaction.run(f"DELETE FROM {table} WHERE id IN ({marks(batch)})", batch)
+            transaction.run(f"UPDATE event SET detail = '{{}}' WHERE {column} IN ({marks(batch)})", batch)
+    change.postings.flush()
+    _delete_unused(transaction, terms)
+    change.log("purge", nodes=len(nodes), observations=len(observations), edges=len(edges))
+    return ForgetReport(nodes=tuple(nodes), observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
+
+
+def _delete_postings(change: Change, nodes: list[int], observations: list[int]) -> set[int]:
+    """Delete the postings of these; the ids of their terms."""
+    found = set[int]()
+    for table, ids in (("node", nodes), ("observation", observations)):
+        columns = f"id, {NAME}, term_ids, retracted_at" if table == "node" else "node, id, term_ids, superseded_at"
+        for batch in batches(ids):
+            sql = f"SELECT {columns} FROM {table} WHERE id IN ({marks(batch)})"
+            for node, observation, term_ids, ended in change.transaction.rows(sql, batch):
+                change.postings.remove(node, observation, bytes(term_ids), is_current=ended is None)
+                found.update(array("I", bytes(term_ids)))
+    return found
+
+
+def _delete_unused(transaction: Transaction, terms: set[int]) -> None:
+    """Delete terms that no text has any more, a past one neither, and sources that nothing refers to."""
+    for batch in batches(sorted(terms)):
+        transaction.run(
+            f"DELETE FROM term WHERE id IN ({marks(batch)})"
+            " AND NOT EXISTS (SELECT 1 FROM posting WHERE posting.term = term.id)",
+            batch,
+        )
+    transaction.run(
+        "DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM observation WHERE observation.source = source.id)"
+        " AND NOT EXISTS (SELECT 1 FROM edge WHERE edge.source = source.id)"
+    )
+
+
+def drop_old_events(change: Change, most: int) -> None:
+    """Delete the oldest events beyond so many, a bounded number. The last one stays: it has the last known time."""
+    newest = change.transaction.row("SELECT max(sequence) FROM event")
+    if newest and newest[0]:
+        oldest = change.transaction.row("SELECT min(sequence) FROM event")
+        if oldest and newest[0] - oldest[0] >= most:
+            end = min(newest[0] - most, oldest[0] + EVENTS_AT_ONCE)
+            change.transaction.run("DELETE FROM event WHERE sequence <= ?", (end,))
+
+
+def drop_old_history(change: Change, before: Microseconds) -> int:
+    """Delete observations and edges that were superseded before a time; how many."""
+    sql = "SELECT id FROM observation WHERE superseded_at < ? ORDER BY id"
+    observations = tuple(row[0] for row in change.transaction.rows(sql, (before,)))
+    edges = tuple(row[0] for row in change.transaction.rows("SELECT id FROM edge WHERE superseded_at < ?", (before,)))
+    if observations or edges:
+        purge(change, Targets(observations=observations, edges=edges))
+    return len(observations) + len(edges)
+
+
+def mark_contradiction(change: Change, one: Observation, other: Observation) -> None:
+    """Say of two current observations that they can't both be right. Raises ToolError."""
+    if one.id == other.id:
+        raise ToolError("an observation does not contradict itself; name two")
+    for each in (one, other):
+        _check_current(each)
+    change.contradict(one.id, other.id)
+    for each in (one, other):
+        change.log("contradict", node=each.node, observation=each.id)

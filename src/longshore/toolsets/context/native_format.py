@@ -1,0 +1,313 @@
+"""A whole context graph as JSON lines: a header, then sources, nodes, observations, edges and so on.
+
+Everything is in it, what was superseded too; only the index is not, which is made of the texts. Ids are those of the
+store that was exported; an empty store takes them over, another one maps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from time import time_ns
+from typing import Any, Final, final
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder, encode
+from msgspec.structs import replace
+
+from longshore.errors import ToolError
+from longshore.toolsets.context import postings
+from longshore.toolsets.context.changes import Change
+from longshore.toolsets.context.checks import KIND_CHARACTERS, check_change, check_text
+from longshore.toolsets.context.database import Database, Row, Transaction, marks
+from longshore.toolsets.context.records import (
+    ContradictingPair,
+    Edge,
+    Event,
+    FileState,
+    NewSource,
+    Node,
+    NodeChange,
+    Observation,
+    Source,
+)
+from longshore.toolsets.context.rows import (
+    EDGE,
+    EVENT,
+    NODE,
+    OBSERVATION,
+    PAIR,
+    SOURCE,
+    name_key,
+    text_hash,
+    to_edge,
+    to_event,
+    to_json,
+    to_node,
+    to_observation,
+    to_pair,
+    to_source,
+)
+from longshore.toolsets.context.store import Store
+
+VERSION: Final = 1
+EXPORT_SECONDS: Final = 3600.0
+"""After so long an export is given up. It reads one state of the store, while others write."""
+ROWS_AT_ONCE: Final = 1_000
+_FILE_STATE: Final = ", ".join(FileState.__struct_fields__)
+
+
+class Header(Struct, frozen=True):
+    """What the lines are."""
+
+    version: int
+
+
+class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One line: one of these."""
+
+    context: Header | None = None
+    source: Source | None = None
+    node: Node | None = None
+    observation: Observation | None = None
+    contradiction: ContradictingPair | None = None
+    edge: Edge | None = None
+    event: Event | None = None
+    file: FileState | None = None
+
+
+class ImportReport(Struct, kw_only=True):
+    """What an import has added."""
+
+    nodes: int = 0
+    observations: int = 0
+    edges: int = 0
+    known: int = 0
+    """Nodes, observations and edges that were there already."""
+    problems: list[str] = []
+    """Lines that were left out, each with its number and why."""
+
+
+_decoder: Final = Decoder(Line)
+
+
+def export_native(store: Store) -> Iterator[bytes]:
+    """The lines of a store, without line ends. Raises StoreError."""
+    with store.database.reading(EXPORT_SECONDS) as transaction:
+        yield encode(Line(context=Header(VERSION)))
+        tables: tuple[tuple[str, str, str, Callable[[Row], Any]], ...] = (
+            ("source", "id", SOURCE, lambda row: Line(source=to_source(row))),
+            ("node", "id", NODE, lambda row: Line(node=to_node(row))),
+            ("observation", "id", OBSERVATION, lambda row: Line(observation=to_observation(row))),
+            ("edge", "id", EDGE, lambda row: Line(edge=to_edge(row))),
+            ("event", "sequence", EVENT, lambda row: Line(event=to_event(row))),
+            ("file_state", "path", _FILE_STATE, lambda row: Line(file=_to_file_state(row))),
+        )
+        for table, key, columns, to_line in tables:
+            for row in rows_of(transaction, table, key, columns):
+                yield encode(to_line(row), order="deterministic")
+        for row in transaction.rows(f"SELECT {PAIR} FROM contradiction ORDER BY newer, older"):
+            yield encode(Line(contradiction=to_pair(row)))
+
+
+def rows_of(transaction: Transaction, table: str, key: str, columns: str, where: str = "1 = 1") -> Iterator[Row]:
+    """All rows of a table in the order of their key, which is the first column."""
+    last: Any = "" if key == "path" else -1
+    sql = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {where} ORDER BY {key} LIMIT {ROWS_AT_ONCE}"
+    while rows := transaction.rows(sql, (last,)):
+        yield from rows
+        last = rows[-1][0]
+
+
+def _to_file_state(row: Row) -> FileState:
+    return FileState(**dict(zip(FileState.__struct_fields__, row, strict=True)))
+
+
+def import_native(store: Store, lines: Iterable[bytes], source: NewSource) -> ImportReport:
+    """Add what lines hold, all or nothing. Again it changes nothing. Raises ToolError with the line, and StoreError."""
+    with store.database.writing() as transaction:
+        done = _Import(store.database, Change(transaction, source, time_ns() // 1000))
+        for number, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
+            try:
+                done.take(_decoder.decode(text), number)
+            except DecodeError as problem:
+                raise ToolError(f"line {number} is none of an export: {problem}; nothing was imported") from None
+            except (ToolError, KeyError) as problem:
+                what = (
+                    f"it refers to {problem}, which no line before it has" if isinstance(problem, KeyError) else problem
+                )
+                raise ToolError(f"line {number}: {what}; nothing was imported") from None
+        return done.finish()
+
+
+@final
+class _Import:
+    """An import in one transaction: which ids of the lines are which of the store."""
+
+    def __init__(self, database: Database, change: Change) -> None:
+        self._database, self._change, self._transaction = database, change, change.transaction
+        self._is_empty = not any(
+            self._transaction.row(f"SELECT 1 FROM {table} LIMIT 1") for table in ("event", "source")
+        )
+        """Whether ids and events can be taken over."""
+        self._has_header = False
+        self._ids: dict[str, dict[int, int]] = {"source": {}, "node": {}, "observation": {}, "edge": {}}
+        self._references = list[tuple[int, Observation | Edge]]()
+        """New observations and edges that name others, which may come later."""
+        self._touched = dict[int, None]()
+        self._last_event = 0
+        self._report = ImportReport()
+
+    def take(self, line: Line, number: int) -> None:
+        """Take one line. Raises ToolError, and KeyError for an id that no line before had."""
+        if line.context is not None:
+            if line.context.version > VERSION:
+                raise ToolError(f"it is of version {line.context.version}, and this Longshore reads {VERSION}")
+            self._has_header = True
+        elif not self._has_header:
+            raise ToolError(
+                "a native export begins with its header; for server-memory's file say --format server-memory"
+            )
+        elif line.source is not None:
+            self._ids["source"][line.source.id] = self._add_source(line.source)
+        elif line.node is not None:
+            self._ids["node"][line.node.id] = self._add_node(line.node)
+        elif line.observation is not None:
+            self._ids["observation"][line.observation.id] = self._add_observation(line.observation)
+        elif line.contradiction is not None:
+            self._add_contradiction(line.contradiction)
+        elif line.edge is not None:
+            self._ids["edge"][line.edge.id] = self._add_edge(line.edge)
+        elif line.event is not None:
+            self._add_event(line.event)
+        elif line.file is not None:
+            self._insert("file_state", _FILE_STATE, line.file, "ON CONFLICT (path) DO NOTHING")
+        else:
+            raise ToolError(f"line {number} says nothing")
+
+    def finish(self) -> ImportReport:
+        """Resolve references, make the index, and log what was changed."""
+        for id_, old in self._references:
+            table = "observation" if isinstance(old, Observation) else "edge"
+            assert old.superseded_by is not None
+            sql = f"UPDATE {table} SET superseded_by = ? WHERE id = ?"
+            self._transaction.run(sql, (self._ids[table][old.superseded_by], id_))
+        if self._touched:
+            postings.rebuild(self._transaction)
+        if self._is_empty:
+            last = {name: max(ids.values(), default=0) for name, ids in self._ids.items()}
+            self._database.go_on_after(self._transaction, last | {"event": self._last_event})
+        else:
+            for node in self._touched:
+                self._change.log("import", node=node)
+        return self._report
+
+    def _add_source(self, new: Source) -> int:
+        key = (new.uri, new.session, new.type, new.client, new.actor)
+        where = "uri = ? AND session = ? AND type = ? AND client = ? AND actor = ?"
+        row = self._transaction.row(f"SELECT id FROM source WHERE {where}", key)
+        return int(row[0]) if row else self._insert("source", SOURCE, new)
+
+    def _add_node(self, new: Node) -> int:
+        fields = {name: getattr(new, name) for name in ("kind", "name", "path", "importance", "attributes")}
+        check_change(NodeChange(**fields), "its")
+        key = name_key(new.name, new.path)
+        sql = f"SELECT {NODE} FROM node WHERE name_key = ? AND kind = ? AND path = ?"
+        row = self._transaction.row(sql, (key, new.kind, new.path))
+        if row is None:
+            id_ = self._insert("node", NODE, new, name_key=key, term_ids=b"")
+            self._touched[id_] = None
+            self._report.nodes += 1
+            return id_
+        known = to_node(row)
+        if known.retracted_at is not None and new.retracted_at is None:
+            self._transaction.run("UPDATE node SET retracted_at = NULL, retracted_as = NULL WHERE id = ?", (known.id,))
+            self._touched[known.id] = None
+        self._report.known += 1
+        return known.id
+
+    def _add_observation(self, new: Observation) -> int:
+        check_text(new.text)
+        node, source = self._ids["node"][new.node], self._ids["source"][new.source]
+        hash_ = text_hash(new.text)
+        same = "SELECT id FROM observation WHERE node = ? AND text_hash = ?"
+        row = self._transaction.row(
+            f"{same} AND recorded_at = ? AND valid_from = ? ORDER BY id", (node, hash_, *_times(new))
+        )
+        if row is None and new.is_current:
+            row = self._transaction.row(f"{same} AND {_OVERLAPS}", (node, hash_, new.valid_to, new.valid_from))
+        if row is not None:
+            self._report.known += 1
+            return int(row[0])
+        made = replace(new, node=node, source=source, superseded_by=None)
+        id_ = self._insert("observation", OBSERVATION, made, text_hash=hash_, term_ids=b"")
+        if new.superseded_by is not None:
+            self._references.append((id_, new))
+        self._touched[node] = None
+        self._report.observations += 1
+        return id_
+
+    def _add_edge(self, new: Edge) -> int:
+        ends = (self._ids["node"][new.from_node], new.relation[:KIND_CHARACTERS], self._ids["node"][new.to_node])
+        same = "SELECT id FROM edge WHERE from_node = ? AND relation = ? AND to_node = ?"
+        row = self._transaction.row(f"{same} AND recorded_at = ? AND valid_from = ? ORDER BY id", (*ends, *_times(new)))
+        if row is None and new.is_current:
+            row = self._transaction.row(f"{same} AND {_OVERLAPS}", (*ends, new.valid_to, new.valid_from))
+        if row is not None:
+            self._report.known += 1
+            return int(row[0])
+        source = self._ids["source"][new.source]
+        made = replace(new, from_node=ends[0], relation=ends[1], to_node=ends[2], source=source, superseded_by=None)
+        self._touched |= {ends[0]: None, ends[2]: None}
+        self._report.edges += 1
+        id_ = self._insert("edge", EDGE, made)
+        if new.superseded_by is not None:
+            self._references.append((id_, new))
+        return id_
+
+    def _add_contradiction(self, new: ContradictingPair) -> None:
+        ids = sorted({self._ids["observation"][each] for each in (new.older, new.newer)})
+        if len(ids) < 2:
+            return  # the store has one row for both
+        sql = "INSERT INTO contradiction (older, newer, recorded_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        self._transaction.run(sql, (*ids, new.recorded_at))
+
+    def _add_event(self, new: Event) -> None:
+        """Only an empty store takes events over: another has its own."""
+        if self._is_empty:
+            self._insert("event", EVENT, new)
+            self._last_event = max(self._last_event, new.sequence)
+
+    def _insert(self, table: str, columns: str, record: Struct, end: str = "", /, **more: Any) -> int:
+        """Insert a record's fields and more columns; the id of the row, which is the record's in an empty store."""
+        names = [name for name in columns.split(", ") if name != "id" or self._is_empty]
+        values = [_to_value(getattr(record, name)) for name in names]
+        key = "RETURNING id" if table not in ("event", "file_state") else ""
+        sql = f"INSERT INTO {table} ({', '.join([*names, *more])}) VALUES ({marks([*names, *more])}) {end} {key}"
+        if key:
+            [(id_,)] = self._transaction.rows(sql, (*values, *more.values()))
+            return int(id_)
+        self._transaction.run(sql, (*values, *more.values()))
+        return 0
+
+
+_OVERLAPS: Final = (
+    "superseded_at IS NULL AND (valid_from < COALESCE(?, valid_from + 1)) AND (valid_to IS NULL OR valid_to > ?)"
+)
+"""A current row that says the same of a time that the new one has, too."""
+
+
+def _times(record: Observation | Edge) -> tuple[int, int]:
+    return record.recorded_at, record.valid_from
+
+
+def _to_value(value: Any) -> Any:
+    """A field as its column holds it."""
+    match value:
+        case dict():
+            return to_json(value)  # pyright: ignore[reportUnknownArgumentType]
+        case bool():
+            return int(value)
+        case _:
+            return value

@@ -1,0 +1,300 @@
+"""The result of a query as text that fits a token budget: a line for each hit, then their best observations.
+
+Stored text is the word of its source, never an instruction: each observation is labelled with where it comes from, and
+its further lines are indented by four, so that none can pass for a line of ours, which are indented by two at most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final, final
+
+from msgspec import Struct
+
+from longshore.invisible import CONTROLS, MARKS, TAGS
+from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, cut_line, fit_ends, json_length
+from longshore.text_search.query_text import QUERY_CHARACTERS, parse
+from longshore.text_search.tokenizer import to_terms
+from longshore.toolsets.context.candidates import TERMS
+from longshore.toolsets.context.records import (
+    Contradiction,
+    Hit,
+    Microseconds,
+    Moment,
+    Node,
+    Observation,
+    Query,
+    QueryResult,
+    Source,
+)
+
+DEFAULT_TOKENS: Final = 2_000
+NAME_CHARACTERS: Final = 120
+"""Of a name or path, in a hit's line."""
+COUNTS_CHARACTERS: Final = 120
+"""For the line of counts, which is not known before the rest is."""
+LEAST_TEXT: Final = 120
+"""Less of a text is not worth its label."""
+REPEATED: Final = 0.9
+"""Two texts that have so much of their terms in common say the same, and one is shown."""
+_WORDS_SHOWN: Final = 8
+_CUT: Final = (
+    f"The query is long: only its first {QUERY_CHARACTERS:,} characters and {TERMS} rarest words were searched for."
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST: Final = -62_135_596_800_000_000
+_LATEST: Final = 253_402_300_799_000_000
+"""The first second of the year 1 and the last one of 9999, beyond which no calendar goes."""
+_UNSEEN: Final = re.compile(f"[{CONTROLS}{MARKS}{TAGS}]")
+
+
+class Packed(Struct, frozen=True):
+    """An answer."""
+
+    text: str
+    shown: int
+    next_offset: int | None
+    """Where the next hits begin, if there are more."""
+
+
+def pack(result: QueryResult, max_tokens: int = DEFAULT_TOKENS) -> Packed:
+    """The result as text of at most so many tokens, which says what it leaves out."""
+    if not result.hits:
+        return Packed(fit_ends(_explain_empty(result), max_tokens), 0, None)
+    return _Packing(result, max_tokens).packed()
+
+
+@final
+class _Packing:
+    """The answer to one query while it is filled."""
+
+    def __init__(self, result: QueryResult, max_tokens: int) -> None:
+        self._result = result
+        self._terms = set(parse(result.query.text).terms)
+        self._notes = list[str]()
+        self._room = max_tokens * CHARACTERS_PER_TOKEN // 3
+        for note in _notes(result):
+            self._take(cut_line(note, max_tokens), self._notes)
+        used = sum(json_length(note) + 2 for note in self._notes)
+        self._room = max_tokens * CHARACTERS_PER_TOKEN - used - COUNTS_CHARACTERS
+        self._lines = list[str]()
+        self._texts = list[list[str]]()
+        self._seen = list[set[str]]()
+
+    def packed(self) -> Packed:
+        for hit in self._result.hits:
+            if not self._take(line := _hit_line(hit), self._lines):
+                if not self._lines:
+                    self._lines.append(cut_line(line, self._room - 2))
+                    self._texts.append([])
+                break
+            self._texts.append([])
+        shown = len(self._lines)
+        self._add_contradictions(shown)
+        for place, observation in self._in_turn(shown):
+            self._add_text(place, observation)
+        blocks = ["\n".join([line, *texts]) for line, texts in zip(self._lines, self._texts, strict=True)]
+        end = self._result.query.offset + shown
+        has_more = end < self._result.total or self._result.more
+        text = "\n".join([_counts(self._result, shown), *self._notes, *blocks])
+        return Packed(text, shown, end if has_more else None)
+
+    def _take(self, text: str, lines: list[str]) -> bool:
+        """Add a text if there is room for it."""
+        cost = json_length(text) + 2
+        if cost > self._room:
+            return False
+        lines.append(text)
+        self._room -= cost
+        return True
+
+    def _in_turn(self, shown: int) -> Iterator[tuple[int, Observation]]:
+        """The best observation of each hit, then the second of each, and so on."""
+        hits = self._result.hits[:shown]
+        for turn in range(max((len(hit.observations) for hit in hits), default=0)):
+            for place, hit in enumerate(hits):
+                if turn < len(hit.observations):
+                    yield place, hit.observations[turn]
+
+    def _add_text(self, place: int, observation: Observation) -> None:
+        terms = set(to_terms(observation.text))
+        if any(len(terms & seen) >= REPEATED * len(terms | seen) for seen in self._seen):
+            return
+        # In the first round each hit leaves the later ones their share; what is over goes to the next.
+        waiting = sum(not texts for texts in self._texts[place:]) if not self._texts[place] else 1
+        share = self._room // max(1, waiting)
+        label = source_label(observation, self._result.hits[place].sources.get(observation.source))
+        around = json_length(label) + 5
+        room = min(max(share - around, LEAST_TEXT), self._room - around)
+        if room < LEAST_TEXT and json_length(observation.text) > room:
+            return
+        body = excerpt(observation.text, self._terms, room)
+        if body and self._take(indented(f"{label} {body}"), self._texts[place]):
+            self._seen.append(terms)
+
+    def _add_contradictions(self, shown: int) -> None:
+        """A contradiction comes before all texts: without it a text would be taken for undisputed."""
+        for place, hit in enumerate(self._result.hits[:shown]):
+            for each in hit.contradictions:
+                self._take(indented(cut_line(_contradiction(each), 400)), self._texts[place])
+
+
+def _counts(result: QueryResult, shown: int) -> str:
+    total = f"{result.total:,}{' or more' if result.more else ''} hits" if result.total != 1 else "1 hit"
+    offset = result.query.offset
+    if not offset and shown == result.total and not result.more:
+        return f"{total}:"
+    following = f'; cursor "{offset + shown}" gives the next' if offset + shown < result.total or result.more else ""
+    return f"{total}, {offset + 1}–{offset + shown} shown{following}:"
+
+
+def _notes(result: QueryResult) -> list[str]:
+    """What to know before reading the hits."""
+    notes = _times(result.query.moment)
+    notes += [f'No text has the phrase "{phrase}"; these have its words.' for phrase in result.missing_phrases]
+    notes += _unknown(result)
+    return notes + ([_CUT] if result.is_cut else [])
+
+
+def _times(moment: Moment) -> list[str]:
+    """Which times a query was about, unless it was about the present."""
+    known = "as known today" if moment.known_at is None else f"as known at {show_time(moment.known_at)}"
+    if moment.valid_at is not None:
+        return [f"Only what was true at {show_time(moment.valid_at)}, {known}."]
+    return [] if moment.known_at is None else [f"Only {known}."]
+
+
+def _unknown(result: QueryResult) -> list[str]:
+    """The words that no text has: none at all, or none at the moment of the query."""
+    nowhere = [f"{term.word}{_nearest(term.nearest)}" for term in result.unknown if not term.is_past]
+    past = [term.word for term in result.unknown if term.is_past]
+    said = (("Nothing here has", nowhere), ("Only texts of other times have", past))
+    return [f"{what}: {_some_words(words)}." for what, words in said if words]
+
+
+def _some_words(words: list[str]) -> str:
+    more = len(words) - _WORDS_SHOWN
+    return ", ".join(words[:_WORDS_SHOWN]) + (f" and {many(more, 'more word')}" if more > 0 else "")
+
+
+def _nearest(words: tuple[str, ...]) -> str:
+    return f" (searched for instead: {', '.join(words)})" if words else ""
+
+
+def _explain_empty(result: QueryResult) -> str:
+    """Why there are no hits: nothing was found is not the same as nothing is known."""
+    query = result.query
+    if query.offset and result.total:
+        return f"There are only {result.total:,} hits; the cursor is beyond them."
+    if not result.nodes and not result.filtered and not result.other_times:
+        return "Nothing is stored yet: add_context adds what is worth remembering, ingest_path reads files."
+    if not result.words and (query.kinds or query.path):
+        return " ".join([f"No node is of {_filters(query)}.", *_times(query.moment)])
+    if not result.words:
+        return "The query has no words to look for: name what the text could say, in a few words."
+    lines = ["No hits.", *_times(query.moment)]
+    if result.filtered:
+        wanted = _filters(query) or "what was asked for"
+        has = "has" if result.filtered == 1 else "have"
+        lines.append(f"{many(result.filtered, 'node')} {has} words of the query, but not with {wanted}.")
+    else:
+        lines += _unknown(result)
+    if result.other_times:
+        has = "has" if result.other_times == 1 else "have"
+        fix = "give as_of, or get_context with history"
+        lines.append(f"{many(result.other_times, 'text')} of other times {has} words of it: {fix}.")
+    lines += [_CUT] if result.is_cut else []
+    lines.append(f"{many(result.nodes, 'node')} searched. Other words for the same thing may find it.")
+    return " ".join(lines)
+
+
+def _filters(query: Query) -> str:
+    kinds = [f"kind{'s' * (len(query.kinds) > 1)} {', '.join(query.kinds)}"] if query.kinds else []
+    return " and ".join([*kinds, f"path {query.path}"] if query.path else kinds)
+
+
+def _hit_line(hit: Hit) -> str:
+    line = node_line(hit.node)
+    linked = cut_line(one_line(hit.linked_from), NAME_CHARACTERS)
+    return f"{line}, linked with {linked}" if hit.found_by == "link" else line
+
+
+def node_line(node: Node) -> str:
+    """A node's id, kind, name and path."""
+    line = f"n{node.id} {one_line(node.kind)}: {cut_line(one_line(node.name), NAME_CHARACTERS)}"
+    if node.path and node.path != node.name:
+        line += f" ({cut_line(one_line(node.path), NAME_CHARACTERS)})"
+    return line
+
+
+def one_line(text: str) -> str:
+    """A text of others without line ends, and without characters that are not seen but act."""
+    return " ".join(_UNSEEN.sub(" ", text).split())
+
+
+def source_label(observation: Observation, source: Source | None) -> str:
+    """Where a text comes from, such as `[o3 from agent alice, 2026-11-18]`."""
+    return f"[o{observation.id} from {source_name(source)}, {show_time(observation.valid_from)[:10]}]"
+
+
+def source_name(source: Source | None) -> str:
+    """A source in few words, such as `agent alice`."""
+    if source is None:
+        return "an unknown source"
+    name = f"{source.type} {source.uri or source.actor or source.client}".strip()
+    return cut_line(one_line(name), NAME_CHARACTERS)
+
+
+def many(count: int, noun: str) -> str:
+    """`1 node` or `2 nodes`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _contradiction(each: Contradiction) -> str:
+    says = f", o{each.observation.id}: {one_line(each.observation.text)}" if each.observation else ""
+    return f"contradicted by n{each.node} {one_line(each.name)}{says}"
+
+
+def indented(text: str) -> str:
+    """A line of ours with what a source says in it: whatever ends a line there, the next is indented more than ours."""
+    return "  " + "\n    ".join(text.splitlines())
+
+
+def excerpt(text: str, terms: set[str], room: int) -> str:
+    """A text cut to so many JSON characters as it will be indented: whole, or the lines around most of the terms."""
+    cost = json_length(indented(text)) - 2
+    if cost <= room:
+        return text
+    lines = text.splitlines() or [text]
+    having = [len(terms.intersection(to_terms(line))) for line in lines]
+    start = _best_start(lines, having, room)
+    kept = "\n".join(lines[start:])
+    mark = f"… ({start} line{'s' * (start > 1)} before)\n" if start else ""
+    while kept and json_length(indented(mark + kept)) + 40 > room:
+        over = json_length(indented(mark + kept)) + 40 - room
+        kept = kept[: -max(1, over // 6)]
+    left = len(text) - len(kept) - sum(len(line) + 1 for line in lines[:start])
+    return f"{mark}{kept.rstrip()}… ({left:,} characters more)" if kept.strip() else ""
+
+
+def _best_start(lines: list[str], having: list[int], room: int) -> int:
+    """The line after which the most terms follow soon; the first if its beginning has as many."""
+    best, best_value = 0, 0
+    for start in range(len(lines)):
+        value = used = 0
+        for line, count in zip(lines[start:], having[start:], strict=True):
+            used += len(line) + 4
+            if used > room // 2 and used > len(line) + 4:  # at least one line; others are to follow what is found
+                break
+            value += count
+        if value > best_value:
+            best, best_value = start, value
+    return best
+
+
+def show_time(at: Microseconds) -> str:
+    """A time in UTC as ISO 8601, to the second."""
+    seconds = min(max(at, _EARLIEST), _LATEST) // 1_000_000
+    return f"{(_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()}Z"

@@ -1,0 +1,156 @@
+"""The types of the context tools' parameters, and how they become records of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from longshore.errors import ToolError
+from longshore.registry.token_budget import MaxTokens
+from longshore.schema.annotations import Hidden
+from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, NewItem, NewLink, Targets
+from longshore.toolsets.context.secret_rules import MARKER
+from longshore.toolsets.context.secret_texts import remove_secrets
+from longshore.toolsets.context.selecting import ID
+
+# Parameters are None where they are left out: a default in the schema would cost a model tokens in every list.
+Flag = bool | None
+Tokens = Annotated[MaxTokens, Hidden()]
+Time = Annotated[str | None, "date or time"]
+Kinds = Annotated[list[str] | None, "such as decision"]
+Ids = list[str]
+Mode = ForgetMode
+
+RELATED: Final = "related_to"
+"""The relation of a link that names none."""
+MOST_IDS: Final = 100
+"""Nodes, observations and edges that one call names."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Link(Struct, frozen=True, forbid_unknown_fields=True):  # A docstring would be in the schema of the tool.
+    to: str
+    relation: str | None = None
+
+
+class Item(Struct, frozen=True, forbid_unknown_fields=True):
+    kind: str | None = None
+    name: str | None = None
+    text: str | None = None
+    links: list[Link] | None = None
+    path: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    contradicts: str | None = None
+    pinned: bool | None = None
+    importance: float | None = None
+
+
+def to_items(given: Sequence[Item]) -> tuple[list[NewItem], str]:
+    """The items of a call without credentials, and what to say of these. Raises ToolError."""
+    items, removed = list[NewItem](), 0
+    for number, item in enumerate(given, 1):
+        (name, in_name), (text, in_text) = remove_secrets(item.name or ""), remove_secrets(item.text or "")
+        items.append(replace(to_item(item, number), name=name, text=text))
+        removed += in_name + in_text
+    return items, _of_removed(removed)
+
+
+def without_secrets(text: str) -> tuple[str, str]:
+    """A text without credentials, and what to say of these."""
+    text, removed = remove_secrets(text)
+    return text, _of_removed(removed)
+
+
+def _of_removed(count: int) -> str:
+    return f"{count} credential{'s' * (count > 1)} in it replaced by {MARKER}: none is stored\n" if count else ""
+
+
+def to_item(given: Item, number: int) -> NewItem:
+    """An item of a call as the store takes it. Raises ToolError."""
+    where = f"item {number}: "
+    return NewItem(
+        text=given.text or "",
+        name=given.name or "",
+        kind=given.kind or "note",
+        path=given.path or "",
+        links=tuple(NewLink(to=link.to, relation=link.relation or RELATED) for link in given.links or ()),
+        importance=given.importance,
+        pinned=given.pinned,
+        valid_from=to_time(given.valid_from, f"{where}valid_from"),
+        valid_to=to_time(given.valid_to, f"{where}valid_to"),
+        contradicts=None if given.contradicts is None else to_id(given.contradicts, "o", f"{where}contradicts"),
+    )
+
+
+def to_time(text: str | None, name: str) -> Microseconds | None:
+    """An ISO date, which means its beginning, or a time, in UTC unless it says otherwise. Raises ToolError."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text.strip())
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        return (at - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        raise ToolError(f"{name}={text[:100]!r}: give a date such as 2026-11-18, or 2026-11-18T09:30:00Z") from None
+
+
+def to_moment(as_of: str | None) -> Moment:
+    """The moment of `as_of`; a date means its end, so that it has what was learned on that day. Raises ToolError."""
+    at = to_time(as_of, "as_of")
+    if at is not None and as_of is not None and _is_date(as_of.strip()):
+        at += timedelta(days=1) // timedelta(microseconds=1) - 1
+    return Moment(valid_at=at)
+
+
+def _is_date(text: str) -> bool:
+    """Whether an ISO text names a day, in any of its forms, and no time."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def to_id(text: str, letter: str, name: str) -> int:
+    """The number of an id with this letter. Raises ToolError."""
+    match = ID.fullmatch(text.strip())
+    if match is None or match[1] != letter:
+        raise ToolError(f"{name}={text[:100]!r}: give an id such as {letter}12, as the answers show it")
+    return int(match[2])
+
+
+def to_targets(ids: Sequence[str]) -> Targets:
+    """What ids of nodes, observations and edges name. Raises ToolError."""
+    if len(ids) > MOST_IDS:
+        raise ToolError(f"{len(ids)} ids: give at most {MOST_IDS}")
+    found: dict[str, list[int]] = {"n": [], "o": [], "e": []}
+    for text in ids:
+        match = ID.fullmatch(text.strip())
+        if match is None:
+            raise ToolError(f"{text[:100]!r} is no id; give ids such as n12, o34 or e56, as the answers show them")
+        found[match[1]].append(int(match[2]))
+    return Targets(nodes=tuple(found["n"]), observations=tuple(found["o"]), edges=tuple(found["e"]))
+
+
+def to_offset(cursor: str | None) -> int:
+    """Where a page begins. Raises ToolError."""
+    if cursor is None:
+        return 0
+    if not re.fullmatch(r"[0-9]{1,6}", cursor.strip()):
+        raise ToolError(f"cursor={cursor[:100]!r}: give the cursor of the last answer, or none")
+    return int(cursor)
+
+
+def within(value: int | None, default: int, most: int, name: str) -> int:
+    """A number from 1 to `most`. Raises ToolError."""
+    if value is None:
+        return default
+    if not 1 <= value <= most:
+        raise ToolError(f"{name}={value}: give 1 to {most:,}")
+    return value

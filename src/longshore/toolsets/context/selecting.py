@@ -1,0 +1,121 @@
+"""Choosing nodes without words: by id, name, kind or path, the pinned ones, and those that have changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+from msgspec import Struct
+
+from longshore.errors import ToolError
+from longshore.toolsets.context.database import Transaction, marks
+from longshore.toolsets.context.reading import find_nodes
+from longshore.toolsets.context.records import ForgetMode, Node
+from longshore.toolsets.context.rows import NODE, nodes_by_id, to_node
+
+SELECTED: Final = 10_000
+"""Nodes that a filter chooses at most."""
+RECENT_EVENTS: Final = 10
+"""Looked at for each of the nodes that have changed last: one change of a node has several."""
+ID: Final = re.compile(r"([noe])([1-9][0-9]{0,17})")
+"""An id as it is shown: n12 is a node, o34 an observation, e56 an edge."""
+
+
+class NodeFilter(Struct, frozen=True, kw_only=True):
+    """Nodes of these kinds that are of a file or folder."""
+
+    kinds: tuple[str, ...] = ()
+    path: str = ""
+
+
+class Changes(Struct, frozen=True):
+    """What has changed since an event."""
+
+    last_event: int
+    nodes: frozenset[int]
+    """Whose observations, edges or fields have changed."""
+    purged: bool
+    """Something was erased, of which no event says what it was."""
+
+
+def select_nodes(transaction: Transaction, chosen: NodeFilter, *, retracted: bool = False) -> list[Node]:
+    """The current nodes that a filter chooses, or those that somebody has retracted.
+
+    Raises ToolError for an empty filter or too many.
+    """
+    where, values = where_chosen(chosen)
+    state = "retracted_as = 'retracted'" if retracted else "retracted_at IS NULL"
+    sql = f"SELECT {NODE} FROM node WHERE {where} AND {state} ORDER BY id LIMIT ?"
+    found = [to_node(row) for row in transaction.rows(sql, (*values, SELECTED + 1))]
+    if len(found) > SELECTED:
+        raise ToolError(f"more than {SELECTED:,} nodes are chosen; name a path or fewer kinds")
+    return found
+
+
+def where_chosen(chosen: NodeFilter) -> tuple[str, list[str]]:
+    """The condition that a filter chooses a node, and its values. Raises ToolError for an empty filter."""
+    conditions, values = list[str](), list[str]()
+    if chosen.kinds:
+        conditions.append(f"kind IN ({marks(chosen.kinds)})")
+        values += chosen.kinds
+    if path := chosen.path.removeprefix("./").rstrip("/"):
+        # Paths that begin with "path/" lie between it and "path0", the character after the slash.
+        conditions.append("(path = ? OR (path >= ? AND path < ?))")
+        values += (path, f"{path}/", f"{path}0")
+    if not values:
+        raise ToolError("a filter needs kinds or a path")
+    return " AND ".join(conditions), values
+
+
+def choice_code(mode: ForgetMode, nodes: Sequence[Node]) -> str:
+    """A code for what is done to a choice of nodes: another choice has another."""
+    text = f"{mode} {' '.join(str(node.id) for node in nodes)}"
+    return blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def resolve(transaction: Transaction, reference: str, *, include_retracted: bool = False) -> list[Node]:
+    """The nodes that an id, a name or a path means; of an observation or edge, the nodes that have it.
+
+    An id means a retracted node, too; a name or path only with `include_retracted`.
+    """
+    match = ID.fullmatch(reference.strip())
+    if match is None:
+        return find_nodes(transaction, reference, include_retracted=include_retracted)
+    id_, sql = int(match[2]), {"o": "SELECT node FROM observation", "e": "SELECT from_node, to_node FROM edge"}
+    ids = [id_]
+    if match[1] != "n":
+        row = transaction.row(f"{sql[match[1]]} WHERE id = ?", (id_,))
+        ids = list(row) if row else []
+    found = nodes_by_id(transaction, set(ids))
+    return [found[each] for each in dict.fromkeys(ids) if each in found]
+
+
+def pinned_nodes(transaction: Transaction, limit: int) -> list[Node]:
+    """Pinned nodes, the most important first."""
+    sql = f"SELECT {NODE} FROM node WHERE pinned = 1 AND retracted_at IS NULL ORDER BY importance DESC, id LIMIT ?"
+    return [to_node(row) for row in transaction.rows(sql, (limit,))]
+
+
+def recent_nodes(transaction: Transaction, limit: int) -> list[Node]:
+    """The nodes that have changed last, but for retracted ones. Only the newest events are looked at."""
+    sql = "SELECT node FROM event WHERE node IS NOT NULL ORDER BY sequence DESC LIMIT ?"
+    ids = list(dict.fromkeys(row[0] for row in transaction.rows(sql, (RECENT_EVENTS * limit,))))
+    found = nodes_by_id(transaction, set(ids[: 2 * limit]))
+    nodes = [found[id_] for id_ in ids if id_ in found and found[id_].retracted_at is None]
+    return nodes[:limit]
+
+
+def changes_after(transaction: Transaction, event: int) -> Changes:
+    """What has changed after an event. An edge is a change of both of its nodes."""
+    row = transaction.row("SELECT max(sequence) FROM event")
+    last = int(row[0]) if row and row[0] else 0
+    if last <= event:
+        return Changes(last, frozenset(), False)
+    rows = transaction.rows("SELECT DISTINCT node FROM event WHERE sequence > ?", (event,))
+    rows += transaction.rows(
+        "SELECT DISTINCT to_node FROM edge WHERE id IN (SELECT edge FROM event WHERE sequence > ?)", (event,)
+    )
+    purged = transaction.row("SELECT 1 FROM event WHERE sequence > ? AND operation = 'purge' LIMIT 1", (event,))
+    return Changes(last, frozenset(row[0] for row in rows if row[0] is not None), purged is not None)

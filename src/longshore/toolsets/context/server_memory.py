@@ -1,0 +1,166 @@
+"""The file of the official memory server (@modelcontextprotocol/server-memory), read and written.
+
+It is JSON lines: entities with a name, a type and observations, and relations between names. It knows no ids, times,
+sources or history; names are its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from time import time_ns
+from typing import Final, final
+
+from msgspec import DecodeError, Struct, field
+from msgspec.json import Decoder, encode
+
+from longshore.errors import ToolError
+from longshore.toolsets.context.native_format import EXPORT_SECONDS, ImportReport, rows_of
+from longshore.toolsets.context.parameters import RELATED
+from longshore.toolsets.context.records import CONCEPT, NOTE, NOW, NewItem, NewLink, NewSource, Node
+from longshore.toolsets.context.rows import holds
+from longshore.toolsets.context.secret_texts import remove_secrets
+from longshore.toolsets.context.store import Store
+
+AT_ONCE: Final = 500
+"""Items of one transaction."""
+MOST_PROBLEMS: Final = 100
+"""Lines that a report names; the rest is counted."""
+
+
+class Entity(Struct, frozen=True, kw_only=True, tag_field="type", tag="entity"):
+    """A line of an entity."""
+
+    name: str
+    entity_type: str = field(name="entityType", default="")
+    observations: list[str] = []
+
+
+class Relation(Struct, frozen=True, kw_only=True, tag_field="type", tag="relation"):
+    """A line of a relation."""
+
+    from_: str = field(name="from")
+    to: str
+    relation_type: str = field(name="relationType", default="")
+
+
+_decoder: Final = Decoder(Entity | Relation)
+
+
+def import_server_memory(store: Store, lines: Iterable[bytes], source: NewSource) -> ImportReport:
+    """Add what lines hold. Lines that can't be read are reported and left out. Again it changes nothing."""
+    done = _Import(store, source)
+    for number, text in enumerate(lines, 1):
+        if text.strip():
+            try:
+                done.take(_decoder.decode(text), number)
+            except DecodeError as problem:
+                done.report(number, f"it is no entity or relation: {problem}")
+    return done.finish()
+
+
+@final
+class _Import:
+    """An import: entities are added as they come, relations when all entities are known."""
+
+    def __init__(self, store: Store, source: NewSource) -> None:
+        self._store, self._source = store, source
+        self._before = store.status()
+        self._waiting = list[tuple[int, NewItem]]()
+        """Items that are not added yet, each with its line."""
+        self._relations = list[tuple[int, Relation]]()
+        self._nodes = dict[str, Node]()
+        """The nodes of the names of the file."""
+        self._texts, self._problems = 0, list[str]()
+
+    def report(self, number: int, what: object) -> None:
+        self._problems.append(f"line {number}: {what}")
+
+    def take(self, line: Entity | Relation, number: int) -> None:
+        if isinstance(line, Relation):
+            self._relations.append((number, line))
+            return
+        for text in line.observations or [""]:
+            self._add_later(
+                number, NewItem(kind=line.entity_type or NOTE, name=line.name, text=remove_secrets(text)[0])
+            )
+        self._texts += len(line.observations)
+
+    def finish(self) -> ImportReport:
+        self._add_waiting()
+        for number, relation in self._relations:
+            try:
+                start, end = self._end(relation.from_), self._end(relation.to)
+            except ToolError as problem:
+                self.report(number, problem)
+                continue
+            link = NewLink(to=f"n{end.id}", relation=relation.relation_type or RELATED)
+            self._add_later(number, NewItem(kind=start.kind, name=start.name, path=start.path, links=(link,)))
+        self._add_waiting()
+        before, after, more = self._before, self._store.status(), len(self._problems) - MOST_PROBLEMS
+        made = ImportReport(
+            nodes=after.nodes - before.nodes,
+            observations=after.observations - before.observations,
+            edges=after.edges - before.edges,
+            problems=self._problems[:MOST_PROBLEMS] + ([f"and {more:,} lines more"] if more > 0 else []),
+        )
+        listed = len(self._nodes) + self._texts + len(self._relations)
+        made.known = max(0, listed - made.nodes - made.observations - made.edges - len(self._problems))
+        return made
+
+    def _end(self, name: str) -> Node:
+        """The node of a relation's end: of the file, else of the store, else a new one. Raises ToolError."""
+        if name not in self._nodes:
+            found = self._store.find(name)
+            if len(found) > 1:
+                raise ToolError(f"{len(found)} nodes are named {name[:100]!r}, and none of them is in the file")
+            if not found:
+                [added] = self._store.add([NewItem(kind=CONCEPT, name=name)], self._source)
+                found = self._store.resolve(f"n{added.node}")
+            self._nodes[name] = found[0]
+        return self._nodes[name]
+
+    def _add_later(self, number: int, item: NewItem) -> None:
+        self._waiting.append((number, item))
+        if len(self._waiting) >= AT_ONCE:
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        """Add the items that wait; if one can't be stored, each by itself, so that the others are."""
+        items, self._waiting = self._waiting, []
+        try:
+            self._add(items)
+        except ToolError:
+            for number, item in items:
+                try:
+                    self._add([(number, item)])
+                except ToolError as problem:
+                    self.report(number, str(problem).removeprefix("item 1").removeprefix(": "))
+
+    def _add(self, items: list[tuple[int, NewItem]]) -> None:
+        added = self._store.add([item for _, item in items], self._source)
+        for (_, item), each in zip(items, added, strict=True):
+            self._nodes.setdefault(item.name, Node(id=each.node, kind=each.kind, name=each.name, path=item.path))
+
+
+def export_server_memory(store: Store) -> Iterator[bytes]:
+    """The current state of a store as lines of the memory server. Names that several nodes have get their kinds.
+
+    A text that is not true now, a retracted node, sources and times are not in it.
+    """
+    with store.database.reading(EXPORT_SECONDS) as transaction:
+        now = time_ns() // 1000
+        names = dict[int, str]()
+        used = set[str]()
+        condition, values = holds("observation", NOW, now)
+        texts = f"SELECT text FROM observation WHERE node = ? AND {condition} ORDER BY id"
+        for id_, kind, name in rows_of(transaction, "node", "id", "id, kind, name", "retracted_at IS NULL"):
+            names[id_] = next(each for each in (name, f"{name} ({kind})", f"{name} (n{id_})") if each not in used)
+            used.add(names[id_])
+            said = [row[0] for row in transaction.rows(texts, (id_, *values))]
+            yield encode(Entity(name=names[id_], entity_type=kind, observations=said))
+        columns = "id, from_node, relation, to_node, valid_from, valid_to"
+        for _, start, relation, end, begins, ends in rows_of(
+            transaction, "edge", "id", columns, "superseded_at IS NULL"
+        ):
+            if start in names and end in names and begins <= now and (ends is None or ends > now):
+                yield encode(Relation(from_=names[start], to=names[end], relation_type=relation))

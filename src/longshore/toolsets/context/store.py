@@ -1,0 +1,384 @@
+"""The context graph of one database: each method is one transaction, safe from any thread and any process.
+
+A method that writes returns when its change is committed. Wrong arguments raise ToolError, failures of the database
+StoreError; either way nothing was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+from time import time_ns
+from typing import Final, final
+
+from msgspec import Struct
+
+from longshore.errors import StoreError, ToolError
+from longshore.toolsets.context import additions, file_records, forgetting, postings, reading, selecting
+from longshore.toolsets.context.changes import Change
+from longshore.toolsets.context.checks import check_change, check_text, derive_name
+from longshore.toolsets.context.database import ChangeWatcher, Database
+from longshore.toolsets.context.place import is_address
+from longshore.toolsets.context.records import (
+    NOW,
+    AddedItem,
+    Details,
+    Edge,
+    Event,
+    FileState,
+    ForgetMode,
+    ForgetReport,
+    Microseconds,
+    Moment,
+    NewItem,
+    NewSource,
+    Node,
+    NodeChange,
+    Observation,
+    Query,
+    QueryResult,
+    Status,
+    Targeted,
+    Targets,
+)
+from longshore.toolsets.context.rows import last_known_at
+from longshore.toolsets.context.schema import MIGRATIONS
+from longshore.toolsets.context.search import search
+from longshore.toolsets.context.selecting import Changes, NodeFilter
+from longshore.toolsets.context.sqlite_file import SqliteFile
+
+DAY: Final = 86_400_000_000
+"""In microseconds."""
+
+
+class StoreLimits(Struct, frozen=True, kw_only=True):
+    """How large a store may grow, and what it forgets by itself."""
+
+    most_bytes: int = 4 << 30
+    """Of the database. A store that has as much refuses additions; superseding, retracting and purging go on."""
+
+    most_events: int = 1_000_000
+    """Beyond so many the oldest events are deleted; nodes and observations stay."""
+
+    history_days: int | None = None
+    """Superseded observations and edges older than so many days are deleted by `tidy`. None: never."""
+
+
+DEFAULT_LIMITS: Final = StoreLimits()
+
+
+def open_store(place: str, limits: StoreLimits = DEFAULT_LIMITS) -> Store:
+    """The store in a SQLite file or at a `postgresql://` address, which is made if there is none. Raises StoreError."""
+    return Store(_open_database(place), limits=limits)
+
+
+def _open_database(place: str) -> Database:
+    if not is_address(place):
+        return SqliteFile(place)
+    try:
+        from longshore.toolsets.context.postgres import PostgresDatabase
+    except ImportError:
+        raise StoreError(
+            "postgresql://…", "it needs the package psycopg", "pip install 'longshore[postgres]'"
+        ) from None
+    return PostgresDatabase(place)
+
+
+@final
+class Store:
+    """A context graph. `clock` gives microseconds of UTC."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        limits: StoreLimits = DEFAULT_LIMITS,
+        clock: Callable[[], Microseconds] = lambda: time_ns() // 1000,
+    ) -> None:
+        self._database, self._limits, self._clock = database, limits, clock
+        with database.reading() as transaction:
+            is_old = postings.needs_rebuild(transaction)
+        if is_old:
+            with database.writing() as transaction:
+                if postings.needs_rebuild(transaction):  # another process may have been faster
+                    postings.rebuild(transaction)
+
+    @property
+    def database(self) -> Database:
+        """What holds it."""
+        return self._database
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return self._database.place
+
+    def close(self) -> None:
+        self._database.close()
+
+    # -- writing
+
+    def add(self, items: Iterable[NewItem], source: NewSource) -> list[AddedItem]:
+        """Add nodes, observations and links, all or none of them; what became of each item.
+
+        Adding the same again changes nothing, so a call whose answer was lost can be repeated.
+        """
+        listed = list(items)
+        if len(listed) > additions.ITEMS:
+            raise ToolError(f"{len(listed):,} items; at most {additions.ITEMS:,} are added in one call")
+        prepared, words = additions.prepare(listed)
+        with self._changing(source, grows=True) as change:
+            return additions.add_items(change, prepared, words)
+
+    def supersede(
+        self,
+        observation: int,
+        text: str,
+        source: NewSource,
+        *,
+        valid_from: Microseconds | None = None,
+        is_correction: bool = False,
+        reason: str = "",
+    ) -> int:
+        """Put a new text in a current observation's place; the id of the one that is current now.
+
+        The old one was true until `valid_from` (now, if it is None). With `is_correction` it never was.
+        """
+        text = check_text(text)
+        with self._changing(source) as change:
+            old = change.observation(observation)
+            new = forgetting.supersede(
+                change, old, text, valid_from=valid_from, is_correction=is_correction, reason=reason
+            )
+            node = change.node(old.node)
+            if node.name == derive_name(old.text):
+                # The name is the old text's beginning, which is not to be shown as current.
+                with suppress(ToolError):  # another node has the name
+                    change.change_node(node, NodeChange(name=derive_name(text)))
+            return new
+
+    def change_node(self, node: int, changed: NodeChange, source: NewSource) -> Node:
+        """Give a node another name, kind, path, importance or attributes, or pin it."""
+        changed = check_change(changed)
+        with self._changing(source) as change:
+            return change.change_node(change.node(node), changed)
+
+    def mark_contradiction(self, observation: int, other: int, source: NewSource) -> None:
+        """Say that two observations can't both be right. Both stay, and are shown together."""
+        with self._changing(source) as change:
+            forgetting.mark_contradiction(change, change.observation(observation), change.observation(other))
+
+    def end_observation(
+        self, observation: int, source: NewSource, *, valid_to: Microseconds | None = None, reason: str = ""
+    ) -> int:
+        """Say until when an observation is true (None: until now); its id, another one if the end is to come."""
+        with self._changing(source) as change:
+            return forgetting.end(change, change.observation(observation), valid_to, reason)
+
+    def end_edge(self, edge: int, source: NewSource, *, valid_to: Microseconds | None = None, reason: str = "") -> int:
+        """Say until when an edge is true (None: until now); its id, another one if the end is to come."""
+        with self._changing(source) as change:
+            return forgetting.end(change, change.edge(edge), valid_to, reason)
+
+    def forget(self, mode: ForgetMode, targets: Targets, source: NewSource, reason: str = "") -> ForgetReport:
+        """Retract, restore or purge."""
+        match mode:
+            case "retract":
+                return self.retract(targets, source, reason)
+            case "restore":
+                return self.restore(targets, source)
+            case "purge":
+                return self.purge(targets, source)
+
+    def retract(self, targets: Targets, source: NewSource, reason: str = "") -> ForgetReport:
+        """Close what is current among the targets, as never true. `restore` brings it back."""
+        with self._changing(source) as change:
+            return forgetting.retract(change, targets, reason)
+
+    def restore(self, targets: Targets, source: NewSource) -> ForgetReport:
+        """Record what was retracted again, under new ids; a node with what was retracted with it."""
+        with self._changing(source) as change:
+            return forgetting.restore(change, targets)
+
+    def purge(self, targets: Targets, source: NewSource) -> ForgetReport:
+        """Erase the targets for good: text, history, postings, terms, and what events say of them.
+
+        The file's own bytes are overwritten. The report names copies from before a migration, which are not.
+        """
+        with self._changing(source) as change:
+            report = forgetting.purge(change, targets)
+        backups = self._database.erase_traces()
+        return ForgetReport(nodes=report.nodes, observations=report.observations, edges=report.edges, backups=backups)
+
+    def replace_file(self, state: FileState, items: Iterable[NewItem], source: NewSource) -> list[AddedItem]:
+        """Make a file's nodes those of the items: equal texts stay, others are superseded, missing nodes leave it.
+
+        The source is of type `file`, and the items have the state's path.
+        """
+        prepared, words = additions.prepare(items)
+        with self._changing(source, grows=True) as change:
+            return file_records.replace_file(change, state, prepared, words)
+
+    def move_file(self, old: str, state: FileState, source: NewSource) -> int:
+        """An unchanged file has another path: its nodes keep their ids and history.
+
+        Some can't be moved, because nodes of the other path, retracted ones, have their names: these leave the file.
+        How many: if there are any, the file must be replaced, too.
+        """
+        with self._changing(source) as change:
+            return file_records.move_file(change, old, state)
+
+    def save_file_state(self, state: FileState, source: NewSource) -> None:
+        """A file has another time, and the same content."""
+        with self._changing(source) as change:
+            file_records.save_state(change, state)
+
+    def forget_file(self, path: str, source: NewSource) -> int:
+        """A file is no more: close what it said. What agents say of its nodes stays. How many nodes it had."""
+        with self._changing(source) as change:
+            return file_records.forget_file(change, path)
+
+    def tidy(self, source: NewSource) -> int:
+        """Delete the history that `history_days` gives up; how many rows. For a quiet moment."""
+        if self._limits.history_days is None:
+            return 0
+        with self._changing(source) as change:
+            return forgetting.drop_old_history(change, change.at - self._limits.history_days * DAY)
+
+    def rebuild_index(self) -> int:
+        """Make the index again of the texts; how many texts there are."""
+        with self._database.writing() as transaction:
+            return postings.rebuild(transaction)
+
+    # -- reading
+
+    def query(self, query: Query) -> QueryResult:
+        """Find nodes by words: see `search`."""
+        with self._database.reading() as transaction:
+            return search(transaction, query, self._now(last_known_at(transaction)))
+
+    def find(self, name: str, *, include_retracted: bool = False) -> list[Node]:
+        """The nodes with this name or path, however it is written."""
+        with self._database.reading() as transaction:
+            return reading.find_nodes(transaction, name, include_retracted=include_retracted)
+
+    def resolve(self, reference: str, *, include_retracted: bool = False) -> list[Node]:
+        """The nodes that an id (`n12`, or one of an observation or edge), a name or a path means."""
+        with self._database.reading() as transaction:
+            return selecting.resolve(transaction, reference, include_retracted=include_retracted)
+
+    def select(self, chosen: NodeFilter, *, retracted: bool = False) -> list[Node]:
+        """The current nodes that a filter chooses, or those that somebody has retracted."""
+        with self._database.reading() as transaction:
+            return selecting.select_nodes(transaction, chosen, retracted=retracted)
+
+    def node(self, node: int) -> Node:
+        """A node, retracted or not. Raises ToolError."""
+        with self._database.reading() as transaction:
+            return reading.node(transaction, node)
+
+    def targeted(self, targets: Targets) -> Targeted:
+        """What ids name. Raises ToolError for one that names nothing."""
+        with self._database.reading() as transaction:
+            return reading.targeted(transaction, targets)
+
+    def pinned(self, limit: int = 50) -> list[Node]:
+        """Pinned nodes, the most important first."""
+        with self._database.reading() as transaction:
+            return selecting.pinned_nodes(transaction, limit)
+
+    def recent(self, limit: int = 50) -> list[Node]:
+        """The nodes that have changed last."""
+        with self._database.reading() as transaction:
+            return selecting.recent_nodes(transaction, limit)
+
+    def changes_after(self, event: int) -> Changes:
+        """What has changed after an event, by any process."""
+        with self._database.reading() as transaction:
+            return selecting.changes_after(transaction, event)
+
+    def details(self, node: int, moment: Moment = NOW, *, with_history: bool = False) -> Details | None:
+        """A node with its observations, edges and sources at a moment, or with all that there ever were."""
+        with self._database.reading() as transaction:
+            now = self._now(last_known_at(transaction))
+            return reading.details(transaction, node, moment, now, with_history=with_history)
+
+    def observations(self, node: int, moment: Moment = NOW) -> list[Observation]:
+        """A node's observations at a moment, the newest first."""
+        with self._database.reading() as transaction:
+            now = self._now(last_known_at(transaction))
+            return reading.observations_of(transaction, [node], moment, now).get(node, [])
+
+    def neighbourhood(
+        self,
+        start: Iterable[int],
+        depth: int = 1,
+        moment: Moment = NOW,
+    ) -> tuple[dict[int, Node], list[Edge]]:
+        """The nodes within so many links of these, and the edges among them."""
+        with self._database.reading() as transaction:
+            return reading.neighbourhood(transaction, start, depth, moment, self._now(last_known_at(transaction)))
+
+    def events(
+        self, *, after: int = 0, node: int | None = None, newest_first: bool = False, limit: int = 100
+    ) -> list[Event]:
+        """What has changed, of one node or all, after an event's sequence number."""
+        with self._database.reading() as transaction:
+            return reading.events(transaction, after=after, node=node, newest_first=newest_first, limit=limit)
+
+    def file_states(self) -> dict[str, FileState]:
+        """All ingested files by path."""
+        with self._database.reading() as transaction:
+            return reading.file_states(transaction)
+
+    def watch_changes(self) -> ChangeWatcher:
+        """A watcher that learns of each change from now on, whichever process makes it."""
+        return self._database.watch_changes()
+
+    def names_in_files(self) -> dict[str, set[tuple[str, str]]]:
+        """The kinds and names of all current nodes that are in files, by path."""
+        with self._database.reading() as transaction:
+            return reading.names_in_files(transaction)
+
+    def texts_in_file(self, path: str) -> dict[tuple[str, str], str]:
+        """The current texts of a file's nodes that are from files, by kind and name."""
+        with self._database.reading() as transaction:
+            return reading.texts_in_file(transaction, path)
+
+    def status(self) -> Status:
+        """Counts, size and state."""
+        with self._database.reading() as transaction:
+            return Status(
+                place=self._database.place,
+                schema=len(MIGRATIONS),
+                journal=self._database.journal(),
+                bytes=self._database.bytes_used(transaction),
+                most_bytes=self._limits.most_bytes,
+                **reading.counts(transaction),
+            )
+
+    def check(self) -> list[str]:
+        """What is wrong with the database or its index; empty if all is well."""
+        problems = self._database.check()
+        if not problems:
+            with self._database.reading() as transaction:
+                problems = reading.index_problems(transaction)
+        return problems
+
+    # -- the parts of a change
+
+    @contextmanager
+    def _changing(self, source: NewSource, *, grows: bool = False) -> Generator[Change]:
+        """A change, whose index is written and whose old events are dropped before it is committed."""
+        with self._database.writing() as transaction:
+            if grows and (used := self._database.bytes_used(transaction)) >= self._limits.most_bytes:
+                what = f"it has {used / 1e6:,.0f} MB, and its limit is {self._limits.most_bytes / 1e6:,.0f} MB"
+                raise StoreError(self.place, what, "purge what is not needed, or raise max_bytes")
+            change = Change(transaction, source, self._clock())
+            yield change
+            change.postings.flush()
+            forgetting.drop_old_events(change, self._limits.most_events)
+
+    def _now(self, last: Microseconds) -> Microseconds:
+        """The present: at least the time of the last change, which another process's clock may have given."""
+        return max(self._clock(), last)
