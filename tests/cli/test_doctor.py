@@ -82,6 +82,38 @@ def test_the_level_of_the_terminal_is_named_with_what_enforces_it(project: Path,
     assert re.search(f"^ok      terminal: 5 tools, level {level} {by}$", out, re.MULTILINE), out
 
 
+def test_the_browser_is_started_and_named_with_its_version(project: Path) -> None:
+    _, out = doctor(project)
+    assert re.search(r"^ok      browser: 16 tools, /\S+ \(\w[^)]* \d+\.[\d.]+\) starts$", out, re.MULTILINE), out
+
+
+def test_a_browser_that_does_not_start_is_a_failure_with_a_fix(project: Path) -> None:
+    program = project / "broken"
+    program.write_text("#!/bin/sh\necho libnss3.so is missing >&2\nexit 127\n")
+    program.chmod(0o755)
+    project.chmod(0o755)
+    code, out = doctor(project, LONGSHORE_TOOLSETS_BROWSER_PATH=str(program))
+    assert code == 1
+    assert f"failed  browser: {program} did not start" in out
+    assert "        fix: mend what it says, or name another program in CHROME_PATH" in out
+
+
+def test_a_browser_that_is_not_there_is_a_failure_with_the_command_that_installs_it(project: Path) -> None:
+    code, out = doctor(project, CHROME_PATH=str(project / "absent"))
+    assert code == 1
+    assert "failed  browser: the environment variable CHROME_PATH names" in out
+    assert "        fix: run `longshore browser install`" in out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to start it as another user")
+def test_a_browser_without_its_own_sandbox_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("longshore.toolsets.browser.launch._unprivileged_user", lambda: None)
+    done = CliRunner().invoke(doctor_command, [], standalone_mode=False)
+    assert done.return_value == 0, done.output
+    assert "missing browser: 16 tools" in done.output and "without its own sandbox" in done.output
+
+
 @pytest.fixture
 def without_bubblewrap(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine that has no bubblewrap."""

@@ -76,6 +76,7 @@ def _folders(config: configuration.Config) -> Check:
 
 def _toolsets(app: Any, config: configuration.Config) -> list[Check]:
     """A check for each toolset that is enabled."""
+    from longshore.toolsets.browser.options import BrowserOptions
     from longshore.toolsets.terminal.options import TerminalOptions
 
     try:
@@ -89,7 +90,11 @@ def _toolsets(app: Any, config: configuration.Config) -> list[Check]:
         ok = handle.check_available()
         count = sum(entry.toolset is handle for entry in app.engine.listed_tools())
         check = Check(handle.name, "ok" if ok else "failed", f"{count} tools" if ok else handle.unavailable)
-        found.append(_confined(check, config) if handle.options_type is TerminalOptions else check)
+        if handle.options_type is TerminalOptions:
+            check = _confined(check, config)
+        elif handle.options_type is BrowserOptions:
+            check = _started(check, config) if ok else replace(check, fix="run `longshore browser install`")
+        found.append(check)
     return found
 
 
@@ -105,6 +110,26 @@ def _confined(check: Check, config: configuration.Config) -> Check:
         return Check(check.name, "failed", problem.what, problem.fix)
     by = "without confinement" if sandbox.level == "none" else f"by {sandbox.mechanism}"
     return replace(check, detail=f"{check.detail}, level {sandbox.level} {by}")
+
+
+def _started(check: Check, config: configuration.Config) -> Check:
+    """The browser's check with its program, which is started now."""
+    from longshore.cli.browser import start_browser
+    from longshore.sandbox.mechanisms import NAMESPACES
+    from longshore.toolsets.browser.executable import BrowserUnavailable, find_browser, read_version
+    from longshore.toolsets.browser.options import BrowserOptions
+
+    options = configuration.toolset_options(config, check.name, BrowserOptions)
+    assert isinstance(options, BrowserOptions)
+    try:
+        path = find_browser(options.path or None)
+        notice = start_browser(path)
+    except BrowserUnavailable as problem:
+        return Check(check.name, "failed", str(problem), "mend what it says, or name another program in CHROME_PATH")
+    check = replace(check, detail=f"{check.detail}, {path} ({read_version(path) or 'of an unknown version'}) starts")
+    if notice is None:
+        return check
+    return replace(check, state="missing", detail=f"{check.detail}. {notice}", fix=NAMESPACES)
 
 
 def _ripgrep() -> Check:

@@ -1,0 +1,1 @@
+"""A browser for agents: Chromium over the DevTools protocol."""

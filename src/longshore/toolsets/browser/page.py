@@ -1,0 +1,391 @@
+"""A page that we are attached to: its sessions, its frames, its dialogs, and what happens in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Final, final
+
+from msgspec import Struct
+
+from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed, Params
+from longshore.toolsets.browser.events import TabLog, clean
+from longshore.toolsets.browser.frames import Frames
+from longshore.toolsets.browser.settling import Activity
+
+ATTACH_SECONDS: Final = 5.0
+"""A page answers at once when we attach to it. One that does not is discarded or hangs."""
+ANSWER_SECONDS: Final = 0.7
+"""A page that does not answer a question without work for so long is taken for stuck."""
+CLOSING_SECONDS: Final = 2.0
+"""What a page that was closed has to end."""
+MOST_BODY_BYTES: Final = 10 << 20
+MOST_BODIES_BYTES: Final = 50 << 20
+"""The response bodies that the browser keeps for us: of one request, and in all."""
+
+MOST_MESSAGES: Final = 5_000
+"""Console messages of a page during one call. More would keep us from all other pages."""
+MOST_DIALOGS: Final = 20
+"""Dialogs that a page may open during one call. A script that opens more is ended."""
+SHOWN_DIALOGS: Final = 3
+"""Dialogs of one call that are reported with their text. The others are counted."""
+CLOSED: Final = "it was closed"
+BLOCKED: Final = "a dialog blocked it"
+POPUPS: Final = "it opened popups without end"
+RESTLESS: Final = "it loaded other documents all the time"
+"""Reasons why a page has ended, which the caller acts on. After the last three, another page can still be loaded."""
+
+
+class FileChooser(Struct, frozen=True):
+    """A file dialog that a page opened. We keep it from the screen."""
+
+    session: str
+    node: int
+    several: bool
+
+
+@final
+class Dialogs:
+    """How dialogs are answered: dismissed, unless a step has said otherwise for the next one."""
+
+    def __init__(self) -> None:
+        self._accept: bool | None = None
+        self._text: str | None = None
+        self._opened = 0
+
+    @property
+    def is_one_too_many(self) -> bool:
+        """Whether the last one was the first that the page may not open during one call."""
+        return self._opened == MOST_DIALOGS + 1
+
+    def call_begins(self) -> None:
+        """Count from here on."""
+        self._opened = 0
+
+    def arm(self, accept: bool, text: str | None = None) -> None:
+        """Answer the next dialog so."""
+        self._accept, self._text = accept, text
+
+    def answer(self, kind: str, message: str) -> tuple[Params, str]:
+        """The parameters of the answer, and the notice of it."""
+        self._opened += 1
+        shown = f'{kind} "{clean(message)}"' if self._opened <= SHOWN_DIALOGS else "another dialog was"
+        if kind == "beforeunload":
+            return {"accept": True}, "the page asked whether to leave it: left"
+        accept, text = self._accept, self._text
+        self._accept = self._text = None
+        if accept:
+            typed = {} if text is None else {"promptText": text}
+            return {"accept": True, **typed}, f"{shown} accepted{'' if text is None else ' with a text'}"
+        if kind == "alert":
+            return {"accept": False}, f"{shown} closed"
+        hint = (
+            ""
+            if accept is False or self._opened > SHOWN_DIALOGS
+            else "; to accept it, put a dialog step before the one that opens it"
+        )
+        return {"accept": False}, f"{shown} dismissed{hint}"
+
+
+@final
+class Page:
+    """An attached page. It ends when the page is closed, its renderer crashes, or the browser ends."""
+
+    def __init__(
+        self, connection: Connection, target_id: str, session: str, log: TabLog, dialogs: Dialogs, is_users: bool
+    ) -> None:
+        self.connection, self.target_id, self.session = connection, target_id, session
+        self.log, self._dialogs, self._is_users = log, dialogs, is_users
+        self.frames = Frames(connection, target_id, session, log.refs)
+        self.activity = Activity(target_id)
+        self.is_stuck = False
+        """Whether it did not answer the last time."""
+        self._messages = 0
+        self._disabled: set[str] = set()
+        """Sessions whose scripts were stopped."""
+        self.choosers: list[FileChooser] = []
+        self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done with the reason when the page has ended."""
+        self.lifecycle: dict[str, set[str]] = {}
+        """The events of the main frame's documents, by loader: DOMContentLoaded, load, networkIdle."""
+        self.statuses: dict[str, tuple[int, str]] = {}
+        """Status and text of the answers that brought the main frame's documents, by loader."""
+        self.changed = asyncio.Event()
+        """Set at each event of the main frame. Those who wait clear it first."""
+        self._stops = {session: connection.listen(session, partial(self._take, session))}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.get_running_loop().create_task(self._watch_connection())
+
+    @classmethod
+    async def attach(
+        cls,
+        connection: Connection,
+        target_id: str,
+        log: TabLog,
+        dialogs: Dialogs,
+        session: str | None = None,
+        *,
+        is_users: bool = False,
+    ) -> Page:
+        """Attach to a target, or use the session of one that the browser attached us to and that waits for us.
+
+        `is_users`: a user of the browser opened it, so it is never closed by us.
+        Raises CdpError, ConnectionClosed or TimeoutError.
+        """
+        if session is None:
+            attached = await connection.call(
+                "Target.attachToTarget", {"targetId": target_id, "flatten": True}, seconds=ATTACH_SECONDS
+            )
+            session = str(attached["sessionId"])
+        page = cls(connection, target_id, session, log, dialogs, is_users)
+        try:
+            await page._enable(page.session)
+        except BaseException:
+            page.end("it could not be used")
+            drop(connection.send("Target.detachFromTarget", {"sessionId": page.session}))
+            raise
+        return page
+
+    def end(self, reason: str) -> None:
+        """Stop following the page."""
+        if not self.ended.done():
+            self.ended.set_result(reason)
+        for stop in self._stops.values():
+            stop()
+        self._stops.clear()
+        self._closing.cancel()
+        for task in self._tasks:
+            task.cancel()
+        self.changed.set()
+
+    def give_up(self, reason: str) -> None:
+        """Close the page, which can't be used any more, and what runs in it."""
+        self.end(reason)
+        drop(self.connection.send("Runtime.terminateExecution", {}, self.session))
+        self.close()
+
+    def close(self) -> None:
+        """Close the page, or leave one that a user opened."""
+        if self._is_users:
+            drop(self.connection.send("Target.detachFromTarget", {"sessionId": self.session}))
+        else:
+            drop(self.connection.send("Target.closeTarget", {"targetId": self.target_id}))
+
+    async def call(self, method: str, params: Params | None = None, session: str | None = None) -> Params:
+        """A call to the page's own session, or to another of its sessions."""
+        return await self.connection.send(method, params, session or self.session)
+
+    async def input(self, events: list[tuple[str, Params]]) -> None:
+        """Send input events without waiting between them, then await their answers.
+
+        They go to the main session also for frames of other processes: the browser finds the frame under a point and
+        the focused frame by itself, and the coordinates are then the same for all.
+        """
+        futures = [self.connection.send(method, params, self.session) for method, params in events]
+        await asyncio.gather(*futures)
+
+    async def answers(self, seconds: float = ANSWER_SECONDS) -> bool:
+        """Whether the page's main thread answers."""
+        try:
+            await self.connection.call("Runtime.evaluate", {"expression": "1"}, self.session, seconds)
+        except (TimeoutError, CdpError, ConnectionClosed):
+            return False
+        return True
+
+    async def wait_if_closing(self) -> None:
+        """Wait for the end of a page that has closed itself, or was closed by the one that opened it."""
+        try:
+            asked = {"expression": "window.closed", "returnByValue": True}
+            told = await self.connection.call("Runtime.evaluate", asked, self.session, ANSWER_SECONDS)
+        except (TimeoutError, CdpError, ConnectionClosed):
+            return
+        if told.get("result", {}).get("value") is True:
+            await asyncio.wait({self.ended}, timeout=CLOSING_SECONDS)
+
+    async def stop_scripts(self) -> bool:
+        """End the script that the page is stuck in. Returns whether it answers now."""
+        for frame_session in {frame.session for frame in self.frames}:
+            drop(self.connection.send("Runtime.terminateExecution", {}, frame_session))
+        return await self.answers(1.5)
+
+    # -- sessions
+
+    async def _enable(self, session: str) -> None:
+        """Ask for the events of a session, all in one write."""
+        bodies = {"maxTotalBufferSize": MOST_BODIES_BYTES, "maxResourceBufferSize": MOST_BODY_BYTES}
+        children = {
+            "autoAttach": True,
+            "waitForDebuggerOnStart": False,
+            "flatten": True,
+            "filter": [{"type": "iframe"}],
+        }
+        calls: list[tuple[str, Params]] = [
+            ("Page.enable", {}),
+            ("Page.setLifecycleEventsEnabled", {"enabled": True}),
+            ("Runtime.enable", {}),
+            ("Network.enable", bodies),
+            ("Log.enable", {}),
+            ("Target.setAutoAttach", children),
+            ("Page.getFrameTree", {}),
+        ]
+        if session == self.session:
+            calls += [
+                ("Inspector.enable", {}),
+                ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
+                ("Page.setInterceptFileChooserDialog", {"enabled": True}),
+                ("Runtime.runIfWaitingForDebugger", {}),
+            ]
+        futures = [self.connection.send(method, params, session) for method, params in calls]
+        async with asyncio.timeout(ATTACH_SECONDS):
+            answers = await asyncio.gather(*futures)
+        tree = next(answer["frameTree"] for answer in answers if "frameTree" in answer)
+        self.frames.take_tree(session, tree)
+
+    async def _enable_child(self, session: str) -> None:
+        try:
+            await self._enable(session)
+        except (CdpError, ConnectionClosed, TimeoutError):
+            pass  # a frame that went away, or that hangs; the page goes on without it
+
+    async def _watch_connection(self) -> None:
+        await self.connection.wait_closed()
+        self.end("the browser ended")
+
+    # -- events
+
+    def call_begins(self) -> None:
+        """Count dialogs and console messages from here on."""
+        self._dialogs.call_begins()
+        if self._messages < MOST_MESSAGES:
+            self._messages = 0
+
+    def _take(self, session: str, method: str, params: Params) -> None:
+        if method == "Runtime.consoleAPICalled" and self._is_flood(session):
+            return
+        self.frames.take(session, method, params)
+        self.activity.take(session, method, params)
+        self.log.take(session, method, params)
+        if session == self.session:
+            self._take_main(method, params)
+        match method:
+            case "Target.attachedToTarget":
+                self._child_attached(params)
+            case "Target.detachedFromTarget":
+                self._child_detached(params)
+            case "Page.javascriptDialogOpening":
+                self._answer_dialog(session, params)
+            case "Page.fileChooserOpened":
+                several = params.get("mode") == "selectMultiple"
+                if "backendNodeId" in params:
+                    self.choosers[:] = [FileChooser(session, int(params["backendNodeId"]), several)]
+                self.changed.set()
+            case _:
+                pass
+
+    def _is_flood(self, session: str) -> bool:
+        """Count a console message, and stop the scripts of a page that writes too many."""
+        self._messages += 1
+        if self._messages == MOST_MESSAGES:
+            self.log.notices.add(
+                f"more than {MOST_MESSAGES:,} console messages: the page's scripts are stopped until it is loaded again"
+            )
+            self._disable_scripts(session)
+        return self._messages > MOST_MESSAGES
+
+    def _disable_scripts(self, session: str) -> None:
+        """End the script that runs, and let no other of the page run any more."""
+        self._disabled.add(session)
+        drop(self.connection.send("Emulation.setScriptExecutionDisabled", {"value": True}, session))
+        drop(self.connection.send("Runtime.terminateExecution", {}, session))
+
+    def enable_scripts(self) -> None:
+        """Let the scripts of the next document run."""
+        for session in self._disabled:
+            drop(self.connection.send("Emulation.setScriptExecutionDisabled", {"value": False}, session))
+        self._disabled.clear()
+
+    def _answer_dialog(self, session: str, params: Params) -> None:
+        """Answer a dialog at once: the page stands still until then."""
+        answer, notice = self._dialogs.answer(str(params.get("type")), str(params.get("message", "")))
+        self.log.notices.add(notice)
+        if self._dialogs.is_one_too_many:
+            # A loop takes notice of it after some hundred more dialogs, which are closed meanwhile.
+            drop(self.connection.send("Runtime.terminateExecution", {}, session))
+            self.log.notices.add(f"more than {MOST_DIALOGS} dialogs: the script that opens them was ended")
+        self._start(self._close_dialog(session, answer))
+
+    async def _close_dialog(self, session: str, answer: Params) -> None:
+        try:
+            await self.connection.send("Page.handleJavaScriptDialog", answer, session)
+        except ConnectionClosed:
+            pass
+        except CdpError:
+            # The dialog has gone by itself; or it opened while another document was taking over. Then Chromium refuses
+            # the answer, and both documents wait for each other.
+            if not self.ended.done() and not await self.answers():
+                self.give_up(BLOCKED)
+
+    def _take_main(self, method: str, params: Params) -> None:
+        match method:
+            case "Page.lifecycleEvent" if params.get("frameId") == self.target_id:
+                self._lifecycle(params["loaderId"]).add(str(params["name"]))
+            case "Page.frameNavigated" if params["frame"]["id"] == self.target_id:
+                if params.get("type") == "BackForwardCacheRestore":
+                    self._lifecycle(params["frame"]["loaderId"]).update(("DOMContentLoaded", "load", "networkIdle"))
+                self.choosers.clear()
+                self._messages = 0
+                self.enable_scripts()
+            case "Network.responseReceived" if params.get("type") == "Document":
+                if params.get("frameId") == self.target_id:
+                    told = params.get("response", {})
+                    self.statuses[params["loaderId"]] = (
+                        int(told.get("status", 0)),
+                        clean(told.get("statusText", ""), 60),
+                    )
+                    _keep_newest(self.statuses)
+            case "Inspector.targetCrashed":
+                self.end("its process crashed or was killed")
+            case "Inspector.detached":
+                self.end(CLOSED if params.get("reason") == "target_closed" else "its process ended")
+            case _:
+                return
+        self.changed.set()
+
+    def _lifecycle(self, loader: str) -> set[str]:
+        events = self.lifecycle.setdefault(loader, set())
+        _keep_newest(self.lifecycle)
+        return events
+
+    def _child_attached(self, params: Params) -> None:
+        session, info = str(params["sessionId"]), params["targetInfo"]
+        if info.get("type") != "iframe":
+            return
+        self._stops[session] = self.connection.listen(session, partial(self._take, session))
+        self.frames.moved(info["targetId"], session, info.get("parentFrameId"))
+        self._start(self._enable_child(session))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that ends with the page."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _child_detached(self, params: Params) -> None:
+        stop = self._stops.pop(str(params.get("sessionId")), None)
+        if stop is not None:
+            stop()
+        for frame in self.frames:
+            if frame.session == params.get("sessionId"):
+                self.activity.loading_ended(frame.id)
+                frame.script = None
+
+
+def drop(future: asyncio.Future[Any]) -> None:
+    """Not await an answer, whatever it is."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def _keep_newest(records: dict[str, Any], most: int = 20) -> None:
+    while len(records) > most:
+        records.pop(next(iter(records)))

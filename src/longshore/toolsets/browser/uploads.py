@@ -1,0 +1,38 @@
+"""Files for a page: only those of the server's folders, copied to where the browser's user can read them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Final
+
+from longshore.errors import ToolError
+from longshore.sandbox.confined import ConfinedFiles
+
+MOST_FILES: Final = 20
+MOST_BYTES: Final = 100_000_000
+"""Of one file."""
+
+
+def copy_uploads(files: ConfinedFiles, paths: Sequence[str], folder: str | None) -> list[str]:
+    """The paths to give to the browser. Without a folder, a running browser of the user's, the files' own.
+
+    Raises ToolError or FileError for a path outside the server's folders.
+    """
+    if not 1 <= len(paths) <= MOST_FILES:
+        raise ToolError(f"{len(paths)} paths; give 1 to {MOST_FILES}")
+    given = list[str]()
+    for number, path in enumerate(paths):
+        if folder is None:
+            with files.open_file(path, MOST_BYTES):
+                given.append(files.real_path(path))
+            continue
+        place = os.path.join(folder, f"{len(os.listdir(folder))}-{number}")
+        os.mkdir(place, 0o755)
+        copy = os.path.join(place, os.path.basename(path))
+        with files.open_file(path, MOST_BYTES) as source, open(copy, "wb") as target:
+            shutil.copyfileobj(source, target)
+        os.chmod(copy, 0o644)
+        given.append(copy)
+    return given

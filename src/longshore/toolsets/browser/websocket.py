@@ -1,0 +1,196 @@
+"""Attaching to a browser that somebody else started, over a websocket. We never close that browser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final, final
+from urllib.parse import SplitResult, urlsplit
+
+from msgspec import DecodeError, Struct, field
+from msgspec.json import decode
+
+from longshore.toolsets.browser.connection import Connection
+from longshore.toolsets.browser.executable import BrowserUnavailable
+from longshore.toolsets.browser.pipe import MOST_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+HTTP_SECONDS: Final = 5.0
+"""A browser says in milliseconds where its websocket is; one far away in a second."""
+OPEN_SECONDS: Final = 30.0
+"""Chrome from 144 on asks its user first."""
+CLOSE_SECONDS: Final = 2.0
+_MOST_VERSION_BYTES: Final = 64 << 10
+_LINUX_PROFILES: Final = (
+    "google-chrome",
+    "google-chrome-beta",
+    "google-chrome-unstable",
+    "chromium",
+    "microsoft-edge",
+    "BraveSoftware/Brave-Browser",
+)
+_MAC_PROFILES: Final = (
+    "Google/Chrome",
+    "Google/Chrome Beta",
+    "Chromium",
+    "Microsoft Edge",
+    "BraveSoftware/Brave-Browser",
+)
+_HOW: Final = (
+    "Start the browser with --remote-debugging-port=9222 --user-data-dir=FOLDER (from 136 on, Chrome ignores the port "
+    "without a folder that is not its default one), or in Chrome from 144 on, switch remote debugging on "
+    "in chrome://inspect/#remote-debugging and attach to `auto`"
+)
+
+
+class _Version(Struct, frozen=True):
+    websocket: str = field(name="webSocketDebuggerUrl")
+
+
+async def attach(url: str) -> Connection:
+    """Connect to the browser at http://HOST:PORT or ws://…, or with `auto` to one that runs here."""
+    if url == "auto":
+        return await _attach_to_running()
+    parts = _split(url)
+    if parts.scheme in ("http", "https"):
+        url = await asyncio.to_thread(_ask_for_websocket, parts)
+    return await _open(url)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:
+        pass
+    raise BrowserUnavailable(f"{url!r} is no address of a browser; give http://HOST:PORT, ws://… or auto")
+
+
+async def _attach_to_running() -> Connection:
+    problems: list[str] = []
+    for file in _port_files():
+        try:
+            port, path = await asyncio.to_thread(_read_port_file, file)
+            return await _open(f"ws://127.0.0.1:{port}{path}")
+        except (BrowserUnavailable, OSError, ValueError) as problem:
+            problems.append(f"{file}: {problem}")
+    found = "; ".join(problems) or "no profile in the usual places has a file DevToolsActivePort"
+    raise BrowserUnavailable(f"no running browser lets us attach ({found}). {_HOW}")
+
+
+def _port_files() -> list[str]:
+    """Files in which running browsers say where they listen, the newest first."""
+    if sys.platform == "darwin":
+        parent, profiles = os.path.expanduser("~/Library/Application Support"), _MAC_PROFILES
+    else:
+        parent, profiles = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), _LINUX_PROFILES
+    files = [os.path.join(parent, profile, "DevToolsActivePort") for profile in profiles]
+    return sorted(filter(os.path.isfile, files), key=os.path.getmtime, reverse=True)
+
+
+def _read_port_file(file: str) -> tuple[int, str]:
+    with open(file, encoding="ascii") as opened:
+        port, _, path = opened.read(1024).strip().partition("\n")
+    if not path.startswith("/devtools/browser"):
+        raise ValueError("it names no websocket")
+    return int(port), path
+
+
+def _ask_for_websocket(parts: SplitResult) -> str:
+    """Ask /json/version for the websocket, and reach it by the host that we were given."""
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    secure = parts.scheme == "https"
+    where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    kind = HTTPSConnection if secure else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=HTTP_SECONDS)
+    try:
+        query = f"?{parts.query}" if parts.query else ""
+        connection.request("GET", f"{parts.path.rstrip('/')}/json/version{query}", headers={"Connection": "close"})
+        answer = connection.getresponse()
+        body = answer.read(_MOST_VERSION_BYTES)
+    except (OSError, HTTPException) as problem:
+        raise BrowserUnavailable(
+            f"no browser answers at {where}: {problem or type(problem).__name__}. {_HOW}"
+        ) from None
+    finally:
+        connection.close()
+    try:
+        found = urlsplit(decode(body, type=_Version).websocket)
+    except (DecodeError, ValueError):
+        said = f"status {answer.status}, {body[:200].decode(errors='replace')!r}"
+        raise BrowserUnavailable(
+            f"{where} does not say where its websocket is ({said}). "
+            f"Chrome wants an IP address or localhost as host. {_HOW}"
+        ) from None
+    reached = found._replace(scheme="wss" if secure else "ws", netloc=parts.netloc)
+    return reached._replace(query=found.query or parts.query).geturl()
+
+
+async def _open(url: str) -> Connection:
+    try:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import WebSocketException
+    except ImportError:
+        raise BrowserUnavailable("attaching needs the package websockets; pip install 'websockets>=15'") from None
+    parts = _split(url)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    options: dict[str, Any] = {"max_size": MOST_MESSAGE_BYTES, "compression": None, "ping_interval": None}
+    try:
+        socket = await connect(
+            url, open_timeout=OPEN_SECONDS, close_timeout=CLOSE_SECONDS, proxy=None if local else True, **options
+        )
+    except (OSError, WebSocketException, TimeoutError) as problem:
+        where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        why = str(problem) or f"no answer within {OPEN_SECONDS:g} s"
+        raise BrowserUnavailable(f"the browser at {where} does not let us attach: {why}. {_HOW}") from None
+    connection = Connection()
+    connection.open(WebsocketTransport(connection, socket))
+    return connection
+
+
+@final
+class WebsocketTransport:
+    """Carries messages over a websocket, with one task for each direction."""
+
+    def __init__(self, connection: Connection, socket: ClientConnection) -> None:
+        self._connection, self._socket = connection, socket
+        self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._closing = False
+        loop = asyncio.get_running_loop()
+        self._tasks = loop.create_task(self._read()), loop.create_task(self._write())
+
+    def write(self, message: bytes) -> None:
+        self._unsent.put_nowait(message)
+
+    def close(self) -> None:
+        """Close the websocket once what was written has been sent."""
+        if not self._closing:
+            self._closing = True
+            self._unsent.put_nowait(None)
+
+    async def _read(self) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            while True:
+                self._connection.receive(await self._socket.recv())
+        except ConnectionClosed:
+            pass
+        finally:
+            self._connection.close()
+
+    async def _write(self) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            while (message := await self._unsent.get()) is not None:
+                await self._socket.send(message, text=True)
+        except ConnectionClosed:
+            return
+        finally:
+            await self._socket.close()

@@ -1,0 +1,116 @@
+"""What an action starts is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tests.toolsets.browser.browsing import Site, browse
+
+from longshore.toolsets.browser.actions import Click, Target
+from longshore.toolsets.browser.browser import Browser
+from longshore.toolsets.browser.settling import POLLS, Activity, Watch, settle
+
+PAGE = """<title>s</title><button id=a onclick="o.textContent='static '+(++n)">A</button>
+<button id=f onclick="fetch('/slow').then(r=>r.text()).then(t=>{o.textContent=t+(++n)})">F</button>
+<button id=c onclick="fetch('/slow').then(()=>fetch('/slow')).then(()=>{o.textContent='chain'})">C</button>
+<button id=h onclick="fetch('/hang');o.textContent='hangs'">H</button>
+<a id=l href="/next">go</a><p id=o>-</p><script>let n=0</script>"""
+PAGES = {"/": PAGE, "/slow": "fetched ", "/next": "<title>next</title><p>arrived</p>"}
+
+
+def test_the_effect_of_a_slow_fetch_is_in_the_same_answer() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        site.delays["/slow"] = 0.3
+        tab = await browser.new_tab(site.url())
+        for n in range(1, 6):
+            outcome = await tab.act(Click(target=Target(selector="#f")))
+            assert f"fetched {n}" in outcome.diff
+        assert "chain" in (await tab.act(Click(target=Target(selector="#c")))).diff
+
+    browse(PAGES, work)
+
+
+def test_a_static_click_reports_its_effect() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        tab = await browser.new_tab(site.url())
+        outcome = await tab.act(Click(target=Target(text="A")))
+        assert "static 1" in outcome.diff
+        assert outcome.url is None
+        assert outcome.events == []
+
+    browse(PAGES, work)
+
+
+def test_a_link_is_followed_before_the_answer() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        site.delays["/next"] = 0.2
+        tab = await browser.new_tab(site.url())
+        outcome = await tab.act(Click(target=Target(text="go")))
+        assert outcome.url == site.url("/next")
+        assert outcome.title == "next"
+        assert outcome.page is not None
+
+    browse(PAGES, work)
+
+
+def test_a_request_that_never_ends_is_not_waited_for() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        site.hanging.add("/hang")
+        tab = await browser.new_tab(site.url())
+        outcome = await tab.act(Click(target=Target(selector="#h")))
+        assert "hangs" in outcome.diff
+
+    browse(PAGES, work)
+
+
+def _request(activity: Activity, id: str, url: str = "http://x/", kind: str = "Fetch") -> None:
+    params = {"requestId": id, "type": kind, "request": {"url": url, "method": "GET"}}
+    activity.take("s", "Network.requestWillBeSent", params)
+
+
+def test_only_requests_since_the_action_count() -> None:
+    async def run() -> None:
+        activity = Activity("main")
+        _request(activity, "before")
+        watch = activity.watch()
+        assert not watch.is_busy
+        _request(activity, "image", kind="Image")
+        assert not watch.is_busy
+        _request(activity, "after")
+        assert watch.is_busy
+        activity.take("s", "Network.loadingFinished", {"requestId": "after"})
+        assert not watch.is_busy
+
+    asyncio.run(run())
+
+
+def test_what_a_page_polls_by_itself_is_not_waited_for() -> None:
+    async def run() -> None:
+        activity = Activity("main")
+        activity._last_action -= 10
+        for n in range(POLLS):
+            _request(activity, f"poll{n}", "http://x/poll?n=1")
+        watch = activity.watch()
+        _request(activity, "poll", "http://x/poll?n=2")
+        assert not watch.is_busy
+        _request(activity, "other", "http://x/other")
+        assert watch.is_busy
+
+    asyncio.run(run())
+
+
+def test_settling_ends_at_its_limit() -> None:
+    async def run() -> None:
+        watch = Watch()
+        watch.loading_started("main")
+
+        async def quiet() -> None:
+            return None
+
+        assert not await settle(watch, quiet, 0.05)
+        assert not await watch.wait_idle(time.monotonic())
+        watch.loading_ended("main")
+        assert await settle(watch, quiet, 5)
+
+    asyncio.run(run())
