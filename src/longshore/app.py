@@ -15,7 +15,7 @@ from longshore.server.policy import Admission, Policy, declare
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from longshore.config import Config
+    from longshore.config import Config, ForeignConfig
     from longshore.limits import Limits
     from longshore.protocol.content import Icon
     from longshore.registry.resource import ResourceKeywords
@@ -38,6 +38,7 @@ class Server:
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
     - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
     - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
+    - `foreign` is the configuration of a program that the server replaces, which is read too.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Server:
         waive: Mapping[str, str] | None = None,
         auth: str | Mapping[str, Any] | None = None,
         defaults: Mapping[str, Any] | None = None,
+        foreign: ForeignConfig | None = None,
         **unknown: Never,
     ) -> None:
         for option in unknown:
@@ -63,6 +65,7 @@ class Server:
         self.name = name
         self.version = version
         self.defaults: Mapping[str, Any] = defaults or {}
+        self.foreign = foreign
         self.catalog = Catalog()
         self.recorder = Recorder()
         self.admission = Admission(name, self.catalog, self.recorder, standards, categories, waive)
@@ -72,7 +75,7 @@ class Server:
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
         policy = Policy(self.catalog, limits, instructions)
-        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, self.defaults)
+        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, self.defaults, foreign)
 
     # -- declaring
 
@@ -272,12 +275,12 @@ class Server:
     def serve(
         self, reader: int, writer: int, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None
     ) -> None:
-        """Serve on two file descriptors, as `run` does on stdin and stdout."""
-        self._runtime.serve(reader, writer, flags, config_path)
+        """Serve on two file descriptors, as `run` does on stdin and stdout; over HTTP if the configuration says so."""
+        self._runtime.serve(reader, writer, self.asks_token, flags, config_path)
 
     def serve_http(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
         """Serve over HTTP until a signal, with as many processes as the configuration says."""
-        self._runtime.serve_http(self.name, self.asks_token, flags, config_path)
+        self._runtime.serve_http(self.asks_token, flags, config_path)
 
     def asgi(self, *, config_path: str | None = None, **settings: Any) -> HttpApp:
         """MCP over HTTP as an ASGI app: mount it in another app, or give it to any ASGI server.

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
+from msgspec import structs
+
 from longshore import config as configuration
-from longshore.config import Config
+from longshore.config import Config, ForeignConfig
 from longshore.config.load import ConfigWatch
 from longshore.errors import ConfigError
 from longshore.registry.catalog import Catalog
 from longshore.server.engine import Engine
 from longshore.server.policy import Admission, Policy
 from longshore.telemetry.recorder import Recorder
+from longshore.transports.descriptors import is_unattended
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -39,12 +42,13 @@ class Runtime:
         policy: Policy,
         auth: str | Mapping[str, Any] | None,
         defaults: Mapping[str, Any],
+        foreign: ForeignConfig | None,
     ) -> None:
         self.policy = policy
         self.mounts: Mounts | None = None
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
         self._auth = _auth_flags(auth)
-        self._defaults = defaults
+        self._defaults, self._foreign = defaults, foreign
         self._given: Mapping[str, Any] | None = None
         """The flags; None: the server has not read any configuration."""
         self._path: str | None = None
@@ -76,7 +80,8 @@ class Runtime:
             return None
         from longshore.dialects import load_dialect
 
-        return load_dialect(name)
+        dialect, tools = load_dialect(name), self._catalog.dialect_tools
+        return dialect if tools is None else structs.replace(dialect, tools=tools)
 
     def _initialise(self, handles: Iterable[ToolsetHandle], config: Config) -> None:
         """Initialise the enabled toolsets that were added as classes. Raises ConfigError for all problems at once."""
@@ -143,12 +148,21 @@ class Runtime:
 
     # -- transports
 
-    def serve(self, reader: int, writer: int, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
-        """Serve stdio on two file descriptors."""
+    def serve(
+        self, reader: int, writer: int, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None
+    ) -> None:
+        """Serve stdio on two file descriptors, or HTTP where the configuration says so."""
+        self._configure(flags, config_path)
+        transport = self.policy.config.server.transport
+        if transport == "http" or (transport == "auto" and is_unattended(reader)):
+            self._serve_http(asks_token)
+        else:
+            self._serve_stdio(reader, writer)
+
+    def _serve_stdio(self, reader: int, writer: int) -> None:
         from longshore.transports.process import Process, import_asyncio
         from longshore.transports.stdio import Stdio
 
-        self._configure(flags, config_path)
         engine, config = self.engine, self.policy.config
         self.policy.report_unavailable(self._recorder)
         process = Process(engine.limits, self._extra_seconds)
@@ -172,16 +186,19 @@ class Runtime:
             self._close(process)
         process.leave()
 
-    def serve_http(self, name: str, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
+    def serve_http(self, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         """Serve over HTTP, with as many processes as the configuration says."""
+        self._configure(flags, config_path)
+        self._serve_http(asks_token)
+
+    def _serve_http(self, asks_token: bool) -> None:
         from longshore.transports.http_server.supervisor import Served, serve_http
 
-        self._configure(flags, config_path)
         engine = self.engine
         if self.policy.config.http.workers > 1 and (stateful := self.policy.stateful_toolsets()):
             raise needs_one_process(stateful, self.policy.config)
         served = Served(
-            name=name,
+            name=self._info["name"],
             engine=engine,
             config=self.policy.config,
             makes_token=asks_token,
@@ -222,6 +239,7 @@ class Runtime:
             toolsets=toolsets,
             defaults=self._defaults,
             defaults_name=f"server {self._info['name']}",
+            foreign=self._foreign,
         )
         if config.server.roots:
             from longshore.server.call_files import read_roots

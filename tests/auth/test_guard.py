@@ -56,6 +56,19 @@ def test_any_configured_verifier_requires_a_credential(settings: dict[str, Any])
     assert refusal(found.check({}, True)).status == 401
 
 
+def test_an_optional_credential_is_checked_and_callers_on_this_machine_may_come_without_scopes() -> None:
+    found = guard(mode="optional", token=TOKEN)
+    assert not found.required
+    assert found.check({}, False) == found.anyone == Principal("anonymous", frozenset())
+    assert refusal(found.check({}, False, is_local=False)).status == 401
+    assert found.check(bearer(TOKEN), False, is_local=False) == Principal("token", None)
+    assert refusal(found.check(bearer("wrong" * 5), False)).status == 401
+    assert refusal(found.cookie({})).status == 401
+    nothing = guard(mode="optional")
+    assert (nothing.optional, nothing.check({}, False)) == (False, nothing.anyone)
+    assert nothing.anyone.scopes == frozenset()
+
+
 def test_mode_required_without_a_verifier_is_refused() -> None:
     assert error(mode="required") == f'auth.mode is "required", but nothing says who may come in; {HOW}'
 

@@ -29,7 +29,10 @@ ALL = "server, limits, toolsets, tools, telemetry, http, auth, tokens, lint"
         ("[telemetry]\nzzz = 3\n", "2: telemetry.zzz: no such key; telemetry has records"),
         ("[limits]\ntimeout_seconds = 3\n", "2: limits.timeout_seconds: no such key; use server.timeout"),
         ("[limits]\neof_grace_seconds = 3\n", "2: limits.eof_grace_seconds: no such key; use server.eof_grace"),
-        ("[tools.add]\noptions = {}\n", "2: tools.add.options: no such key; tools has enabled, timeout, result_bytes"),
+        (
+            "[tools.add]\noptions = {}\n",
+            "2: tools.add.options: no such key; tools has enabled, timeout, scopes, result_bytes",
+        ),
         ("[tools.'']\nenabled = true\n", '2: tools."".enabled: a name can\'t be empty or begin with $'),
         ("[tools.'$X']\nenabled = true\n", "2: tools.$X.enabled: a name can't be empty or begin with $"),
         # Kinds

@@ -31,7 +31,7 @@ from longshore.auth.verifiers import (
     make_verifiers,
 )
 from longshore.config.sections import AuthConfig, TokenConfig
-from longshore.protocol.peer import Principal
+from longshore.protocol.peer import ANONYMOUS, Principal
 from longshore.single_flight import SingleFlight
 
 ANYONE = Principal()
@@ -51,7 +51,8 @@ _UNKNOWN = "the token is not one that this server knows"
 class Guard:
     """Checks the credential of each request.
 
-    - `required`: whether a credential is required at all.
+    - `required`: whether a credential is required; `optional`: whether one is checked, and callers without are let in.
+    - `anyone`: the caller without a credential, where none is required.
     - `warnings`: for the operator, at the start.
     - `trouble`: why tokens can't be checked now. `report` is called with it when it changes.
     - `known_scopes` and `resource_name` go into the metadata, which is served at `metadata_paths`.
@@ -81,7 +82,10 @@ class Guard:
         self._servers: list[str] = []
         self._verifiers: list[Verifier] = []
         self._challenges = Challenges(None, self._scopes)
-        self.required = auth.mode != "off" and self._configure(auth, tokens, resource, extra_token)
+        checked = auth.mode != "off" and self._configure(auth, tokens, resource, extra_token)
+        self.optional = checked and auth.mode == "optional"
+        self.required = checked and not self.optional
+        self.anyone = ANONYMOUS if auth.mode == "optional" else ANYONE
         if auth.mode == "off" and (tokens or auth.token or auth.token_file or settings.has_server(auth)):
             self.warnings.append('auth.mode is "off": everyone is let in, the configured credentials are not asked for')
 
@@ -106,10 +110,13 @@ class Guard:
         self._verifiers = make_verifiers(auth, audience, self._verified.clear_expiring, self._clock)
         return True
 
-    def check(self, headers: Headers, same_origin: bool) -> Principal | Refusal | None:
-        """The caller, or why not; None if that needs the authorization server: then call `look_up`."""
-        if not self.required:
-            return ANYONE
+    def check(self, headers: Headers, same_origin: bool, is_local: bool = True) -> Principal | Refusal | None:
+        """The caller, or why not; None if that needs the authorization server: then call `look_up`.
+
+        An optional credential is one for callers on this machine (`is_local`).
+        """
+        if not (self.required or self.optional):
+            return self.anyone
         try:
             token = self._reader.find(headers, same_origin)
         except OtherScheme as error:
@@ -117,7 +124,7 @@ class Guard:
         except MalformedCredential as error:
             return self._challenges.malformed(str(error))
         if token is None:
-            return self._challenges.missing
+            return self.anyone if self.optional and is_local else self._challenges.missing
         digest = sha256(token).digest()
         verified = self._find(digest)
         if verified is not None:
@@ -171,7 +178,7 @@ class Guard:
         `look_up` must have accepted an access token before. A cookie of the request is ignored: it may be the old one
         that this one replaces.
         """
-        if not self.required or not self._cookie:
+        if not (self.required or self.optional) or not self._cookie:
             return Refusal(404, "", "this server keeps no credentials in cookies")
         outcome = self.check(headers, same_origin=False)
         if isinstance(outcome, Refusal):
@@ -179,7 +186,7 @@ class Guard:
         token = self._reader.find(headers, same_origin=False) or b""
         verified = self._find(sha256(token).digest())
         if verified is None:
-            return self._challenges.uncheckable
+            return self._challenges.uncheckable if token else self._challenges.missing
         age = COOKIE_SECONDS if verified.expires is None else min(COOKIE_SECONDS, verified.expires - self._clock())
         secure = "; Secure" if self._resource.startswith("https:") else ""
         return f"{self._cookie}={token.decode()}; HttpOnly; SameSite=Strict; Path=/; Max-Age={int(age)}{secure}"

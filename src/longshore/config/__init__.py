@@ -4,6 +4,7 @@ On the stdio path: importing this package and calling `load` with nothing config
 modules. `keys`, `sources` and `toml_file` load when something is configured; `reference` is for the command line.
 """
 
+from longshore.config.load import ForeignConfig as ForeignConfig
 from longshore.config.load import fingerprint as fingerprint
 from longshore.config.load import load as load
 from longshore.config.sections import DEFAULT as DEFAULT
@@ -17,6 +18,7 @@ from longshore.config.sections import limits_of as limits_of
 from longshore.config.sections import origin as origin
 from longshore.config.tools import tool_config as tool_config
 from longshore.config.tools import tool_enabled as tool_enabled
+from longshore.config.tools import tool_scopes as tool_scopes
 from longshore.config.tools import tool_timeout as tool_timeout
 from longshore.config.tools import toolset_config as toolset_config
 from longshore.config.tools import toolset_enabled as toolset_enabled

@@ -176,6 +176,8 @@ def _read_size(text: str) -> int | str:
 
 
 def _absolute(path: str, base: str) -> str:
+    if "://" in path:
+        return path  # the address of a server
     path = os.path.expanduser(path)
     if not base and not os.path.isabs(path):
         raise ValueError("a relative path, and the working directory was deleted; write an absolute one")

@@ -7,16 +7,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import Any, Protocol, final
+
+from msgspec import Struct
 
 from longshore.config.sections import DEFAULT, PATH_VARIABLE, PREFIX, Config
 from longshore.errors import ConfigError
 from longshore.files import user_directory
 
-if TYPE_CHECKING:
-    from msgspec import Struct
-
 FILE = "longshore.toml"
+
+
+class ForeignConfig(Struct, frozen=True, kw_only=True):
+    """The configuration of another program that a server reads as its own, and the keys of ours that its keys mean."""
+
+    keys: Mapping[str, str]
+    """Its keys, each with ours: `timeout` is `server.timeout`."""
+    switches: Mapping[str, tuple[str, str]] = {}
+    """Those of them that are true or false, each with the values of ours for both."""
+    variables: Mapping[str, str] = {}
+    """Its variables, each with the key that it sets."""
+    path: str = ""
+    """Its file, which holds a JSON object of these keys and of one table for each tool, under `tools`."""
+    toolsets: tuple[str, ...] = ()
+    """The toolsets that these tables are for."""
+    shared: tuple[str, ...] = ()
+    """Keys that hold for each of these toolsets too, unless its table says otherwise."""
 
 
 class ConfiguredToolset(Protocol):
@@ -40,13 +56,15 @@ def load(
     toolsets: Mapping[str, ConfiguredToolset] | None = None,
     defaults: Mapping[str, Any] | None = None,
     defaults_name: str = "",
+    foreign: ForeignConfig | None = None,
 ) -> Config:
-    """Read the configuration: flag > environment > project file > user file > `defaults` > default.
+    """Read the configuration: flag > environment > project file > user file > foreign file > `defaults` > default.
 
     - `flags` maps dotted keys (`server.timeout`) to texts or values; None means not given.
     - `path` replaces the project file and must exist.
     - `toolsets` are those of the server; their options are checked. None: unknown, so options are not checked.
     - `defaults` are in the form of `flags`; `defaults_name` says whose they are: "profile bb".
+    - `foreign` is the configuration of another program that is read too. Our own variables override its variables.
     - Raises ConfigError with a line for each problem, all found at once.
     """
     environ = os.environ if environ is None else environ
@@ -60,14 +78,26 @@ def load(
     second = {variable for toolset in (toolsets or {}).values() for variable in toolset.variables}
     names = [name for name in environ if name in second or (name.startswith(PREFIX) and name != PATH_VARIABLE)]
     variables = {name: environ[name] for name in names if environ[name]}
-    if not (given or variables or user or project or defaults):
+    if foreign is not None and foreign.path:
+        watch = (*watch, os.path.expanduser(foreign.path))
+    if not (given or variables or user or project or defaults or foreign):
         return Config(watch=watch)
     from longshore.config.sources import Sources
 
     sources = Sources(here, toolsets)
     sources.add_flags(defaults or {}, defaults_name)
+    foreign_settings = None
+    if foreign is not None:
+        from longshore.config.foreign import ForeignSettings
+
+        foreign_settings = ForeignSettings(foreign, here)
+        for each in foreign_settings.files:
+            sources.note_file(each)
+        sources.add_foreign(foreign_settings.of_file())
     sources.add_file("user", user)
     sources.add_file("project", project)
+    if foreign_settings is not None:
+        sources.add_foreign(foreign_settings.of_variables(environ))
     sources.add_variables(variables)
     sources.add_flags(given)
     return sources.build(watch)

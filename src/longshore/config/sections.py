@@ -25,7 +25,7 @@ Folders: TypeAlias = Annotated[list[str], Meta(extra={"kind": "folders"})]
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 LogFormat: TypeAlias = Literal["auto", "pretty", "json"]
 SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
-DialectName: TypeAlias = Literal["bb"]
+DialectName: TypeAlias = Literal["bb", "browseros", "ghost"]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -55,6 +55,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     dialect: DialectName | None = None
     """Speak this dialect with the peers that it is for, and MCP with all others."""
 
+    transport: Literal["stdio", "http", "auto"] | None = None
+    """How it is served without --http; auto: over HTTP if stdin is /dev/null or a terminal. Unset: on stdio."""
+
     schemas: SchemaForm | None = None
     """List tools in the form that one kind of client takes. Unset: as written. Arguments are checked as written."""
 
@@ -77,6 +80,9 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
     groups: list[str] = []
     """Groups of its tools to offer, which are off otherwise."""
 
+    scopes: list[str] | None = None
+    """Scopes that a caller needs for each of its tools, beside those that the tool declares."""
+
     options: dict[str, Any] = {}
     """The toolset's own options that are set; no key, since they stand beside the other keys of the table."""
 
@@ -89,6 +95,9 @@ class ToolConfig(Struct, frozen=True, kw_only=True):
 
     timeout: Timeout | None = None
     """Seconds that the tool may run; false or 0: no limit. Unset: as its toolset says."""
+
+    scopes: list[str] | None = None
+    """Scopes that a caller needs for the tool, beside those that it declares. Unset: as its toolset says."""
 
     result_bytes: int | None = None
     """The longest result text in bytes; a longer one is cut, with a note. Unset: not cut."""
@@ -162,8 +171,9 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
 class AuthConfig(Struct, frozen=True, kw_only=True):
     """Access to the server over HTTP."""
 
-    mode: Literal["auto", "required", "off"] = "auto"
-    """auto: the built-in server asks for a token, others where one is configured; required: always; off: never."""
+    mode: Literal["auto", "required", "optional", "off"] = "auto"
+    """auto: the built-in server asks for a token, others where one is configured; required: always; off: never.
+    optional: a caller on this machine without one has no scopes, so tools that need some refuse it."""
 
     token: str | None = None
     """A bearer token for the server. LONGSHORE_AUTH_TOKEN or token_file is better than this file."""

@@ -27,6 +27,7 @@ from longshore.limits import FOREVER
 from longshore.nearest import nearest
 
 if TYPE_CHECKING:
+    from longshore.config.foreign import ForeignSetting
     from longshore.config.load import ConfiguredToolset
 
 PROBLEMS = 20
@@ -93,6 +94,18 @@ class Sources:
                 continue
             for path in paths:
                 self._add(path, text, Origin("env", name), name)
+
+    def add_foreign(self, settings: Iterable[ForeignSetting]) -> None:
+        """Take the settings of another program."""
+        for each in settings:
+            if each.problem:
+                self._problems.append(f"{each.where}: {each.problem}")
+            else:
+                self._add(each.path, each.value, each.origin, each.where, each.base)
+
+    def note_file(self, path: str) -> None:
+        """Record that a file was read."""
+        self._files.append(path)
 
     def add_flags(self, flags: Mapping[str, Any], defaults_of: str = "") -> None:
         """Take the settings of options, or the defaults of a profile."""

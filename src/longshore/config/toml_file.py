@@ -58,9 +58,8 @@ class Document(Struct, frozen=True):
 
 def read(path: str, cwd: str) -> Document:
     """Read and parse a file. Messages show its path relative to `cwd` if it is below."""
-    inside = cwd.rstrip(os.sep) + os.sep
-    shown = path[len(inside) :] if cwd and path.startswith(inside) else path
-    text = _read_text(path, shown)
+    shown = shown_path(path, cwd)
+    text = read_text(path, shown)
     for number, line in enumerate(text.split("\n"), 1):
         # A string could look the same, but a string of 33 words joined by dots is no real case.
         if line.count(".") >= KEY_PARTS and _LONG_KEY.search(line):
@@ -76,14 +75,21 @@ def read(path: str, cwd: str) -> Document:
     return Document(shown, tables, lines_of(text.replace("\r\n", "\n")))
 
 
-def _read_text(path: str, shown: str) -> str:
+def shown_path(path: str, cwd: str) -> str:
+    """A path as messages show it: relative to a folder, if it is below."""
+    inside = cwd.rstrip(os.sep) + os.sep
+    return path[len(inside) :] if cwd and path.startswith(inside) else path
+
+
+def read_text(path: str, shown: str, form: str = "TOML") -> str:
+    """The text of a configuration file. Raises ConfigError."""
     try:
         raw, status = read_regular(path, FILE_BYTES)
     except OSError as error:
         raise ConfigError(f"{shown}: can't be read: {(error.strerror or 'unknown error').lower()}") from None
     mode = status.st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):  # /dev/null is a fine way to say "no project file"
-        raise ConfigError(f"{shown}: {'a directory' if stat.S_ISDIR(mode) else 'not a file'}; expected a TOML file")
+        raise ConfigError(f"{shown}: {'a directory' if stat.S_ISDIR(mode) else 'not a file'}; expected a {form} file")
     if len(raw) > FILE_BYTES:
         raise ConfigError(f"{shown}: larger than {FILE_BYTES} bytes")
     try:

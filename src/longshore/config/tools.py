@@ -41,6 +41,12 @@ def tool_timeout(
     return config.server.timeout or None
 
 
+def tool_scopes(config: Config, tool: str, toolset: str | None) -> frozenset[str]:
+    """The configured scopes that a caller needs: those of the tool's table, else of its toolset's."""
+    own = tool_config(config, tool).scopes
+    return frozenset((toolset_config(config, toolset).scopes or ()) if own is None else own)
+
+
 def tool_enabled(
     config: Config,
     tool: str,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from longshore.errors import ProtocolError
+from longshore.errors import Forbidden, ProtocolError
 from longshore.protocol.revisions import LOG_LEVELS, MODERN, REVISIONS, Revision
 from longshore.wire.codec import BROKEN, INVALID_PARAMS, encode
 from longshore.wire.messages import Id
@@ -49,6 +49,14 @@ class Peer(Struct, frozen=True, gc=False):
         return True
 
 
+class InitializeParams(Struct, rename="camel"):
+    """The parameters of a handshake."""
+
+    protocol_version: str
+    capabilities: dict[str, Any] = {}
+    client_info: dict[str, Any] = {}
+
+
 class Principal(Struct, frozen=True):
     """The user that a request acts for. On stdio it is the person who started the process.
 
@@ -62,6 +70,15 @@ class Principal(Struct, frozen=True):
     def lacks(self, needed: frozenset[str]) -> frozenset[str]:
         """The needed scopes that were not granted."""
         return frozenset() if self.scopes is None else needed - self.scopes
+
+    def require(self, what: str, needed: frozenset[str]) -> None:
+        """Raise Forbidden if scopes that something needs were not granted."""
+        if self.lacks(needed):
+            raise Forbidden(what, needed, "; send a token" if self == ANONYMOUS else "")
+
+
+ANONYMOUS: Final = Principal("anonymous", frozenset())
+"""A caller without a token, where one is optional."""
 
 
 class Envelope(Struct, gc=False):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Literal, final
 
 from longshore import config as configuration
 from longshore.config import Config
-from longshore.errors import RegistrationError
+from longshore.errors import RegistrationError, ToolError
 from longshore.limits import Limits
 from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry, hint
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
+    from longshore.protocol.peer import Principal
     from longshore.registry.tool_lint import LintPolicy, RegistrationLint
     from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
@@ -77,7 +78,10 @@ class Policy:
             declared = default if entry.timeout is None else entry.timeout
             entry.limit = configuration.tool_timeout(config, entry.name, toolset, declared) or inf
             entry.result_bytes = configuration.tool_config(config, entry.name).result_bytes or 0
-            entry.guarded = bool(entry.scopes or entry.headers)
+            entry.needed = entry.scopes
+            if entry.kind == "tool":
+                entry.needed |= configuration.tool_scopes(config, entry.name, toolset)
+            entry.guarded = bool(entry.needed or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
             entry.offered = self._offers(entry, check_indexed)
             stateless = entry.toolset is None or entry.toolset.stateless
@@ -123,6 +127,13 @@ class Policy:
         return configuration.tool_enabled(
             self.config, entry.name, handle.name, entry.group, declared=declared, whole=whole
         )
+
+    def check_allowed(self, name: str, principal: Principal) -> None:
+        """Raise ToolError for a tool that is not on offer, and Forbidden if a caller lacks the scopes for it."""
+        entry = self._catalog.tools.get(name)
+        if entry is None or not entry.offered:
+            raise ToolError(f"{name} is off here, so this is too")
+        principal.require(name, entry.needed)
 
     def chosen(self, entry: Entry) -> bool | None:
         """The setting made at run time for a tool, or for its toolset if that was disabled; None if there is none."""
