@@ -262,7 +262,7 @@ class Served:
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(1024)
         self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(app, http="httptools", lifespan=lifespan, log_config=None, access_log=False)  # type: ignore[arg-type]
+        config = uvicorn.Config(app, http="httptools", ws="none", lifespan=lifespan, log_config=None, access_log=False)  # type: ignore[arg-type]
         self._server = uvicorn.Server(config)
         self._open: list[Connection] = []
         self._loop: asyncio.AbstractEventLoop | None = None

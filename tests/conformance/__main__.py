@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from .process import ServerFailed, finish, served
@@ -85,11 +85,12 @@ def find_programs() -> None:
 
 
 def play_all(runs: list[Run], node: str) -> list[Result]:
-    """The server's runs first, against one server."""
-    with ExitStack() as stack:
-        servers = [run for run in runs if run.side == "server"]
-        url = stack.enter_context(served(RESULTS / "server.log")) if servers else None
-        results = [play(run, node, url) for run in servers]
+    """The server's runs first, against one server for each dialect."""
+    servers = [run for run in runs if run.side == "server"]
+    results: list[Result] = []
+    for dialect in dict.fromkeys(run.dialect for run in servers):
+        with served(RESULTS / f"server{dialect and '-'}{dialect}.log", dialect) as url:
+            results += [play(run, node, url) for run in servers if run.dialect == dialect]
     return results + [play(run, node, None) for run in runs if run.side == "client"]
 
 

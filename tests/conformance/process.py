@@ -28,13 +28,13 @@ def environment(home: str) -> dict[str, str]:
 
 
 @contextmanager
-def served(log: Path) -> Iterator[str]:
-    """The address of a running fixture server, which writes to `log`."""
+def served(log: Path, dialect: str = "") -> Iterator[str]:
+    """The address of a running fixture server, which writes to `log` and speaks a dialect beside MCP."""
     with tempfile.TemporaryDirectory() as folder, log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, str(SERVER), "--port", "0"],
             cwd=folder,
-            env=environment(folder),
+            env=environment(folder) | ({"LONGSHORE_SERVER_DIALECT": dialect} if dialect else {}),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

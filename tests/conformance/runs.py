@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from longshore.dialects import NAMES
+
 HERE = Path(__file__).parent
 CLIENT = HERE / "client.py"
 TASKS, NOTHING = HERE / "expected-failures.yml", HERE / "no-failures.yml"
@@ -28,6 +30,8 @@ class Run(NamedTuple):
     expected: Path = NOTHING
     pinned: bool = False
     """Whether the client is told the revision, and does not find it out."""
+    dialect: str = ""
+    """What the server speaks with peers that it is for, beside MCP. None of the suite's is one."""
 
     @property
     def name(self) -> str:
@@ -59,6 +63,7 @@ RUNS = (
     Run("server", "all at 2025-11-25", at("2025-11-25"), 33),
     Run("server", "all at 2026-07-28", at("2026-07-28"), 40),
     Run("server", "all, each at its own", ("--suite", "all"), 65, TASKS),
+    *(Run("server", f"all, beside {dialect}", ("--suite", "all"), 65, TASKS, dialect=dialect) for dialect in NAMES),
     Run("client", "requirements 2025-11-25", ("--requirements", "2025-11-25"), 25),
     Run("client", "requirements 2026-07-28", ("--requirements", "2026-07-28"), 39),
     Run("client", "all at 2025-03-26", at("2025-03-26"), 2, pinned=True),

@@ -22,8 +22,8 @@ SECRET = "AKIAIOSFODNN7EXAMPLE"
 class Victim(Process):
     """A server process that has shaken hands."""
 
-    def __init__(self, home: Path, version: str = "2025-11-25") -> None:
-        super().__init__([f"{SERVER}:app"], home)
+    def __init__(self, home: Path, version: str = "2025-11-25", *options: str) -> None:
+        super().__init__([f"{SERVER}:app", *options], home)
         hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
         self.ask("initialize", hello)
         self.put(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')

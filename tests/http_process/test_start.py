@@ -303,7 +303,7 @@ def test_others_may_reach_one_that_asks_or_says_so() -> None:
         (("--store", "mysql://x"), "store: no store is called 'mysql'"),
         (("--port", "70000"), "--port: expected a whole number from 0 to 65535"),
         (("--host", "no such host"), "http.host: 'no such host' can't be used"),
-        (("--auth", "sometimes"), "--auth: expected auto, required or off"),
+        (("--auth", "sometimes"), "--auth: expected auto, required, optional or off"),
         (("--auth", "required"), 'auth.mode is "required", but nothing says who may come in'),
     ],
 )

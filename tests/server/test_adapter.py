@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from longshore import Context, Limits, Server, Toolset, tool
-from longshore.protocol.dialect import Dialect, ToolFailure
+from longshore.protocol.dialect import Dialect, DocumentTool, ToolFailure
 from longshore.protocol.revisions import R2411, R2503, Revision
 from longshore.server.engine import Engine
 from longshore.server.policy import Policy
@@ -27,7 +27,7 @@ class Harbour(Dialect, frozen=True, kw_only=True):
     def tool(self, listed: Json, available: bool) -> Json:
         return {"name": listed["name"], "available": available}
 
-    def result(self, tool: str, result: Json) -> Json:
+    def result(self, tool: str, arguments: Json, result: Json) -> Json:
         return {"tool": tool, "result": result["content"][0]["text"]}
 
     def failed(self, failure: ToolFailure) -> Fault:
@@ -36,8 +36,7 @@ class Harbour(Dialect, frozen=True, kw_only=True):
 
 OPEN = Harbour(
     name="harbour",
-    revisions={"": Revision("", R2411, plain=False)},
-    before_handshake="serve",
+    before_handshake=Revision("harbour", R2411, plain=False),
     answers={"ping": {"status": "ok"}},
     batches=True,
     unsolicited=False,
@@ -157,6 +156,54 @@ def test_answers_go_out_in_the_order_of_the_requests() -> None:
     run(body())
 
 
+@pytest.mark.parametrize(
+    "frame", [b"garbage", b"[]", b"[" + b"1," * 200 + b"1]", b'{"jsonrpc":"1.0","id":2,"method":"x"}']
+)
+def test_a_refusal_waits_for_earlier_answers_and_holds_no_later_one_up(frame: bytes) -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        for turn in (1, 2):
+            peer.send(call(turn, "wait"))
+            peer.link.put(frame)
+            peer.send(request(3, "ping"))
+            await asyncio.sleep(0)
+            assert peer.link.pending() == 0 or turn == 2
+            peer.go.set()
+            assert (await peer.get())["id"] == turn
+            assert (await peer.get())["error"]["code"] in (-32700, -32600)
+            assert (await peer.get())["result"] == {"status": "ok"}
+
+    run(body())
+
+
+def test_tools_that_are_off_are_listed_as_unavailable_and_named_in_the_refusal() -> None:
+    async def body() -> None:
+        peer = Peer(msgspec.structs.replace(OPEN, tools={"wait": DocumentTool(), "echo": DocumentTool()}))
+        peer.app.catalog.changed = peer.engine.changed
+        peer.engine.policy.set_enabled("echo", False)
+        await asyncio.sleep(0)
+        listed = (await peer.ask(request(1, "tools/list")))["result"]["tools"]
+        assert listed == [{"name": "wait", "available": True}, {"name": "echo", "available": False}]
+        assert "it is off" in (await peer.ask(call(2, "echo", text="x")))["error"]["data"]["text"]
+        assert (await peer.ask(call(3, "fail")))["error"]["message"] == "execution"
+
+    run(body())
+
+
+def test_a_handshake_after_bare_requests_gets_mcp_from_then_on() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        assert (await peer.ask(request(1, "ping")))["result"] == {"status": "ok"}
+        for params in ({}, {"protocolVersion": []}):
+            assert (await peer.ask(request(2, "initialize", **params)))["error"]["code"] == -32602
+        hello = {"protocolVersion": "harbour", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        assert (await peer.ask(request(3, "initialize", **hello)))["result"]["protocolVersion"] == "2025-11-25"
+        assert (await peer.ask(request(4, "ping")))["result"] == {}
+        assert (await peer.ask(call(5, "fail")))["result"]["isError"] is True
+
+    run(body())
+
+
 def test_a_cancelled_request_gets_the_answer_that_the_dialect_has_for_it() -> None:
     async def body() -> None:
         peer = Peer(OPEN)
@@ -207,7 +254,7 @@ def test_a_dialect_of_some_handshakes_leaves_the_others_to_mcp(version: str, spe
 
 def test_a_failure_that_the_dialect_does_not_render_is_that_of_mcp() -> None:
     async def body() -> None:
-        plain = Dialect(name="plain", revisions=OPEN.revisions, before_handshake="serve")
+        plain = Dialect(name="plain", before_handshake=OPEN.before_handshake)
         peer = Peer(plain)
         assert (await peer.ask(call(1, "nope")))["error"]["code"] == -32602
         assert (await peer.ask(call(2, "echo")))["result"]["isError"] is True
@@ -217,7 +264,7 @@ def test_a_failure_that_the_dialect_does_not_render_is_that_of_mcp() -> None:
 
 def test_a_failure_of_the_dialect_itself_is_answered_and_the_next_frame_is_handled() -> None:
     class Broken(Dialect, frozen=True, kw_only=True):
-        def result(self, tool: str, result: Json) -> Json:
+        def result(self, tool: str, arguments: Json, result: Json) -> Json:
             raise KeyError(tool)
 
     async def body() -> None:

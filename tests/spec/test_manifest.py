@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from .bb import BB_REQUIREMENTS, BB_ROWS
+from .browseros import BROWSEROS_LEFT_OUT, BROWSEROS_REQUIREMENTS, BROWSEROS_ROWS
 from .client import CLIENT_LEFT_OUT, CLIENT_REQUIREMENTS, CLIENT_ROWS
+from .ghost import GHOST_LEFT_OUT, GHOST_REQUIREMENTS, GHOST_ROWS
 from .manifest import LEFT_OUT, REQUIREMENTS, ROWS, Row
 from .standards import STANDARD_LEFT_OUT, STANDARD_REQUIREMENTS, STANDARD_ROWS
 
@@ -21,6 +23,8 @@ SIDES = {
     "client": (CLIENT_REQUIREMENTS, CLIENT_ROWS, CLIENT_LEFT_OUT),
     "standards": (STANDARD_REQUIREMENTS, STANDARD_ROWS, STANDARD_LEFT_OUT),
     "bb": (BB_REQUIREMENTS, BB_ROWS, {}),
+    "ghost": (GHOST_REQUIREMENTS, GHOST_ROWS, GHOST_LEFT_OUT),
+    "browseros": (BROWSEROS_REQUIREMENTS, BROWSEROS_ROWS, BROWSEROS_LEFT_OUT),
 }
 EVERY_ROW = [(f"{id} of the {side}", row) for side, (_, rows, _) in SIDES.items() for id, row in rows.items()]
 

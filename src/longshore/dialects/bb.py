@@ -74,7 +74,7 @@ class BbDialect(Dialect, frozen=True, kw_only=True):
             "inputSchema": listed["inputSchema"],
         }
 
-    def result(self, tool: str, result: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+    def result(self, tool: str, arguments: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         return {"content": result["content"]}
 
     def failed(self, failure: ToolFailure) -> Fault:

@@ -6,8 +6,8 @@ server, and every request that names 2026-07-28, gets MCP. `server.adapter` appl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
@@ -76,6 +76,23 @@ class ToolFailure(Struct, frozen=True):
     """The type and text of the exception behind it, where there is one; else the same text."""
     trace: str = ""
     """The stack trace of the exception, in debug mode only."""
+    is_off: bool = False
+    """Whether there is a tool of this name, which is not on offer; the text says why."""
+    available: tuple[str, ...] = ()
+    """The tools that can be called, where this one can't."""
+
+
+ResultForm: TypeAlias = Callable[[dict[str, Any], Any], Any]
+"""Makes a document's own form of a tool's result from the call's arguments and the tool's value."""
+
+
+class DocumentTool(Struct, frozen=True, kw_only=True):
+    """A tool that a dialect's document describes, where its form differs from MCP's or from the dialect's own."""
+
+    listed: Mapping[str, Any] | None = None
+    """The tool as the document's list shows it; None: as the dialect shows any tool."""
+    result: ResultForm | None = None
+    """The form of its result; None: the value that it returned."""
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -84,8 +101,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     name: str
     revisions: Mapping[str, Revision] = {}
     """The versions of handshakes that it is for, and the revision that each of them means."""
-    before_handshake: Literal["standard", "refuse", "serve"] = "standard"
-    """What a peer gets before a handshake: MCP's own errors, this dialect's refusal, or service without one."""
+    before_handshake: Literal["standard", "refuse"] | Revision = "standard"
+    """What a peer gets before a handshake: MCP's own errors, this dialect's refusal, or service in this revision."""
     methods: frozenset[str] | None = None
     """The methods that exist; None: those of the revision."""
     answers: Mapping[str, Any] = {}
@@ -98,7 +115,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     needs_arguments: bool = False
     """Whether a `tools/call` without `arguments` is refused."""
     lists_unavailable: bool = False
-    """Whether a list also shows the tools of toolsets that can't run here."""
+    """Whether a list also shows the tools that are off, and those of toolsets that can't run here."""
+    tools: Mapping[str, DocumentTool] | None = None
+    """The tools that lists show; None: those that MCP's list shows."""
     cancelled: Fault | None = None
     """The answer to a cancelled request; None: there is none."""
 
@@ -114,7 +133,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """A tool as a list shows it."""
         return listed
 
-    def result(self, tool: str, result: dict[str, Any]) -> Any:  # noqa: ARG002
+    def result(self, tool: str, arguments: dict[str, Any], result: dict[str, Any]) -> Any:  # noqa: ARG002
         """The result of a tool."""
         return result
 

@@ -7,15 +7,17 @@ dialect. A server without a dialect has none of this in its path.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from longshore.protocol.dialect import Dialect, Failure, ToolFailure
+from longshore.errors import Forbidden
+from longshore.protocol.dialect import Dialect, DocumentTool, Failure, ToolFailure
 from longshore.protocol.peer import Peer, is_enveloped
-from longshore.protocol.revisions import METHODS
+from longshore.protocol.revisions import METHODS, Revision
 from longshore.server.batch import handle_batch
 from longshore.server.link import Link, WrappedLink
 from longshore.server.methods import handshake_result
@@ -25,6 +27,7 @@ from longshore.wire.framing import TooLong
 from longshore.wire.messages import Batch, Fault, Malformed, Message, Repaired, Reply
 
 if TYPE_CHECKING:
+    from longshore.registry.tool import Entry
     from longshore.server.engine import Engine
     from longshore.telemetry.records import Outcome
 
@@ -52,6 +55,11 @@ class DialectAdapter:
         self.dialect = dialect
         self.engine = engine
         self._limits = engine.limits
+        early = dialect.before_handshake
+        self._early = early if isinstance(early, Revision) else None
+        """The revision of peers that are served without a handshake."""
+        early_revisions = {} if self._early is None else {self._early.name: self._early}
+        self._revisions = {**dialect.revisions, **early_revisions}
         self.debug = engine.policy.shows_traces
         """Whether failures carry the stack traces of exceptions."""
 
@@ -79,7 +87,7 @@ class DialectAdapter:
             return self.engine.too_long(frame, link)
         message = self.engine.refuse_long(frame)
         if isinstance(message, Malformed):
-            return self._refuse(message)
+            return self._take_turn(self._refuse(message), self._place(link), link)
         return self.engine.too_long(frame, link)
 
     # -- messages
@@ -89,7 +97,7 @@ class DialectAdapter:
         peer = link.session.peer
         if link.headers is not None:
             return False
-        return peer is None or self.dialect.revisions.get(peer.revision.name) is peer.revision
+        return peer is None or self._revisions.get(peer.revision.name) is peer.revision
 
     def _handle(self, message: Any, frame: bytes, link: Link) -> bytes | None:
         is_request = isinstance(message, Message) and message.method != "" and message.id is not UNSET
@@ -99,11 +107,14 @@ class DialectAdapter:
             return self._answer(message, frame, link)
         match message:
             case Malformed() if self._speaks(link):
-                return self._refuse(message)
+                return self._take_turn(self._refuse(message), self._place(link), link)
             case Batch() if self._speaks(link):
-                if self.dialect.batches:
-                    return handle_batch(self.engine, message, self._place(link), self.handle)
-                return self._refuse(Malformed(INVALID_REQUEST, "a message is one object; arrays are not taken"))
+                outer = self._place(link)
+                if self._takes_batches(link):
+                    answer = handle_batch(self.engine, message, outer, self.handle, self._refuse_in_batch)
+                else:
+                    answer = self._refuse_in_batch(None, "a message is one object; arrays are not taken")
+                return self._take_turn(answer, outer, link)
             case _:
                 return self.engine.handle(frame, link)
 
@@ -114,22 +125,32 @@ class DialectAdapter:
                 version = _read_params(request.params).get("protocolVersion")
             except BROKEN:
                 version = None
-            if isinstance(version, str):
-                return version in self.dialect.revisions
+            if isinstance(version, str) or not self.dialect.revisions:
+                return isinstance(version, str) and version in self.dialect.revisions
         return self._speaks(link)
 
     def _speaks(self, link: Link) -> bool:
         """Whether a peer that the dialect may be for is spoken to in it, whatever it sends."""
         return link.session.peer is not None or self.dialect.before_handshake != "standard"
 
+    def _takes_batches(self, link: Link) -> bool:
+        peer = link.session.peer
+        return self.dialect.batches or (peer is not None and peer.revision.batches)
+
     def _place(self, link: Link) -> Link:
         """The link for one answer: with a place after the earlier ones, if they go out in order on one connection."""
         return InOrderLink.after_earlier(link) if self.dialect.in_order and link.home is link else link
 
+    def _take_turn(self, answer: bytes | None, outer: Link, link: Link) -> bytes | None:
+        """The answer, if it may go out now; None: it follows, by the link of its place."""
+        if outer is link or answer is None or not isinstance(outer, InOrderLink):
+            return answer
+        return outer.take_turn(answer)
+
     def _answer(self, request: Message, frame: bytes, link: Link) -> bytes | None:
         dialect = self.dialect
-        if link.session.peer is None and dialect.before_handshake == "serve" and request.method != "initialize":
-            link.session.open(Peer(next(iter(dialect.revisions.values())), {}, {}))
+        if link.session.peer is None and self._early is not None:
+            link.session.open(Peer(self._early, {}, {}))
         try:
             params = _read_params(request.params)
         except BROKEN:
@@ -140,13 +161,10 @@ class DialectAdapter:
         if params is None or fault is not None or request.method == "initialize" or request.method in dialect.answers:
             answer = self._answer_here(request, params, fault, link)
         else:
-            wrapped = DialectLink(self, outer, request, str(params.get("name", "")))
+            wrapped = DialectLink(self, outer, request, params)
             answer = self.engine.handle(request.frame if isinstance(request, Repaired) else frame, wrapped)
             answer = None if answer is None else wrapped.render(answer)
-        if outer is link or answer is None:
-            return answer
-        outer.answer(answer)
-        return None
+        return self._take_turn(answer, outer, link)
 
     def _find_fault(self, method: str, params: dict[str, Any] | None, link: Link) -> Fault | None:
         """The first fault of a request; None if there is none. bb-mcp-server's document sets the order of checks."""
@@ -184,10 +202,20 @@ class DialectAdapter:
     def _initialize(self, params: dict[str, Any], link: Link) -> dict[str, Any]:
         engine, revision = self.engine, self.dialect.revisions[params["protocolVersion"]]
         declared = engine.capability_names() if self.dialect.unsolicited else frozenset[str]()
-        link.session.open(Peer(revision, {}, params.get("clientInfo", {})), declared)
+        capabilities: dict[str, Any] = params.get("capabilities", {}) if self.dialect.unsolicited else {}
+        link.session.open(Peer(revision, capabilities, params.get("clientInfo", {})), declared)
         if self.dialect.unsolicited:
             engine.add_link(link.home)
         return self.dialect.initialize(handshake_result(engine, revision), not engine.catalog.closed)
+
+    def shown_tools(self) -> list[Entry]:
+        """The tools that the dialect's lists show, also those that are not on offer."""
+        self.engine.listed_tools()  # which finds out what can run here
+        tools, names = self.engine.catalog.tools, self.dialect.tools
+        return [e for e in tools.values() if e.listed] if names is None else [tools[n] for n in names if n in tools]
+
+    def _refuse_in_batch(self, id: Any, text: str) -> bytes:
+        return self._refuse(Malformed(INVALID_REQUEST, text, id))
 
     def _refuse(self, message: Malformed) -> bytes:
         recorder = self.engine.recorder
@@ -203,11 +231,12 @@ class DialectAdapter:
 class DialectLink(WrappedLink):
     """One request of a dialect's peer: its answer is rendered in the dialect."""
 
-    __slots__ = ("_adapter", "_failure", "_request", "_tool")
+    __slots__ = ("_adapter", "_failure", "_params", "_request", "_tool")
 
-    def __init__(self, adapter: DialectAdapter, outer: Link, request: Message, tool: str) -> None:
+    def __init__(self, adapter: DialectAdapter, outer: Link, request: Message, params: dict[str, Any]) -> None:
         super().__init__(outer)
-        self._adapter, self._request, self._tool = adapter, request, tool
+        self._adapter, self._request, self._params = adapter, request, params
+        self._tool = str(params.get("name", ""))
         self._failure: Failure | None = None
 
     def failed(self, failure: Failure) -> None:
@@ -235,29 +264,33 @@ class DialectLink(WrappedLink):
 
     def _render(self, frame: bytes) -> bytes:
         dialect, answer, failure = self._adapter.dialect, _read_answer(frame), self._failure
-        method = self._request.method
+        method, cause = self._request.method, getattr(frame, "cause", None)
         if method == "tools/call":
+            if isinstance(cause, Forbidden):
+                failure = Failure("permission", cause.message)
             failure = failure or _own_failure(answer.result, self._tool)
         fault = None if failure is None else dialect.failed(self._describe(failure))
         if fault is None and answer.error is not UNSET:
             fault = dialect.error(answer.error)
         if fault is not None:
-            return error(answer.id, fault.code, fault.message, fault.data, getattr(frame, "cause", None))
+            return error(answer.id, fault.code, fault.message, fault.data, cause)
         result = answer.result
         if method == "tools/call" and failure is None:
-            result = dialect.result(self._tool, result)
+            result = dialect.result(self._tool, self._params.get("arguments") or {}, result)
         elif method == "tools/list":
-            result["tools"] = self._render_tools(result)
+            result = self._render_tools(result)
         return encode(Reply(answer.id, result))
 
-    def _render_tools(self, page: dict[str, Any]) -> list[dict[str, Any]]:
+    def _render_tools(self, page: dict[str, Any]) -> dict[str, Any]:
+        """The list in the dialect: the page, or all at once where it shows others than the engine's list."""
         dialect = self._adapter.dialect
-        tools = [dialect.tool(each, True) for each in page["tools"]]
-        if dialect.lists_unavailable and "nextCursor" not in page:
-            entries = self._adapter.engine.catalog.tools.values()
-            absent = [entry for entry in entries if entry.listed and entry.toolset and entry.toolset.unavailable]
-            tools += [dialect.tool(entry.describe(), False) for entry in absent]
-        return tools
+        if not dialect.lists_unavailable and dialect.tools is None:
+            return page | {"tools": [dialect.tool(each, True) for each in page["tools"]]}
+        shown = [each for each in self._adapter.shown_tools() if each.offered or dialect.lists_unavailable]
+        forms = dialect.tools or {}
+        return {
+            "tools": [_listed(forms.get(each.name)) or dialect.tool(each.describe(), each.offered) for each in shown]
+        }
 
     def _describe(self, failure: Failure) -> ToolFailure:
         problem, trace, cause = failure.problem, "", failure.text
@@ -267,7 +300,17 @@ class DialectLink(WrappedLink):
                 from traceback import format_exception
 
                 trace = "".join(format_exception(problem, limit=-_TRACE_FRAMES))
-        return ToolFailure(failure.kind, self._tool, failure.text, cause, trace)
+        described = ToolFailure(failure.kind, self._tool, failure.text, cause, trace)
+        if failure.kind != "unknown_tool":
+            return described
+        names = tuple(each.name for each in self._adapter.shown_tools() if each.offered)
+        is_off = self._tool in self._adapter.engine.catalog.tools
+        return msgspec.structs.replace(described, is_off=is_off, available=names)
+
+
+def _listed(documented: DocumentTool | None) -> Mapping[str, Any] | None:
+    """A tool as a document's list shows it, if it does."""
+    return None if documented is None else documented.listed
 
 
 def _own_failure(result: Any, tool: str) -> Failure | None:
@@ -298,6 +341,14 @@ class InOrderLink(WrappedLink):
         queue: deque[InOrderLink] = link.session.unanswered
         queue.append(cls(link, queue))
         return queue[-1]
+
+    def take_turn(self, frame: bytes) -> bytes | None:
+        """The answer, if all earlier ones have gone out; None: it goes out after them."""
+        if self._queue[0] is self:
+            self._queue.popleft()
+            return frame
+        self.answer(frame)
+        return None
 
     def answer(self, frame: bytes | None) -> None:
         self._frame, self._is_answered = frame, True

@@ -38,20 +38,30 @@ class BatchLink(WrappedLink):
             super().answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)
 
 
+def refuse_in_batch(id: Any, text: str) -> bytes:
+    """The error for a batch, or for a message of one, as MCP has it."""
+    return error(id, INVALID_REQUEST, text)
+
+
 def handle_batch(
-    engine: Engine, batch: Batch, link: Link, handle: Callable[[bytes, Link], bytes | None]
+    engine: Engine,
+    batch: Batch,
+    link: Link,
+    handle: Callable[[bytes, Link], bytes | None],
+    refuse: Callable[[Any, str], bytes] = refuse_in_batch,
 ) -> bytes | None:
     """Answer the requests of a batch with one array, now or when the last of them has ended."""
     if not batch.items:
-        return error(None, INVALID_REQUEST, "an empty array holds no message")
+        return refuse(None, "an empty array holds no message")
     if len(batch.items) > engine.limits.batch:
-        return error(None, INVALID_REQUEST, f"a batch holds at most {engine.limits.batch} messages")
+        return refuse(None, f"a batch holds at most {engine.limits.batch} messages")
     frames = [bytes(item) for item in batch.items]
     messages = [read(frame, engine.limits.depth, 0) for frame in frames]
     requests = sum(map(_wants_answer, messages))
     collector = BatchLink(link, requests)
     for frame, message in zip(frames, messages, strict=True):
-        answer = _refuse(message) or handle(frame, collector)
+        wrong = _find_fault(message)
+        answer = handle(frame, collector) if wrong is None else refuse(getattr(message, "id", None), wrong)
         if answer is not None:
             collector.answer(answer)
     if not requests:
@@ -65,13 +75,13 @@ def _wants_answer(message: Any) -> bool:
     return not isinstance(message, Blank)
 
 
-def _refuse(message: Any) -> bytes | None:
-    """Refuse messages that are allowed alone but not in a batch."""
+def _find_fault(message: Any) -> str | None:
+    """Why a message that is allowed alone is not in a batch; None if it is."""
     if isinstance(message, Batch):
-        return error(None, INVALID_REQUEST, "a batch holds messages, not arrays")
+        return "a batch holds messages, not arrays"
     if isinstance(message, Message) and message.id is not UNSET:
         if message.method in _ALONE:
-            return error(message.id, INVALID_REQUEST, f"{message.method} can't be part of a batch")
+            return f"{message.method} can't be part of a batch"
         if is_enveloped(message.params):
-            return error(message.id, INVALID_REQUEST, f"a request of {MODERN[-1]} can't be part of a batch")
+            return f"a request of {MODERN[-1]} can't be part of a batch"
     return None

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from msgspec import UNSET, Raw, UnsetType
 
-from longshore.errors import Forbidden, ProtocolError
+from longshore.errors import ProtocolError
 from longshore.limits import Limits
 from longshore.protocol.dialect import Dialect, Failure, render_failure
 from longshore.protocol.peer import Envelope, Peer, modern_peer, require_envelope
 from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED, Revision
-from longshore.protocol.session import check_method
+from longshore.protocol.session import Session, check_method
 from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry
 from longshore.server.call import Call, CallRequest, Stopped, read_call, read_long_call
@@ -145,9 +145,11 @@ class Engine:
         """What transports pass frames to: the engine, or what speaks a dialect in front of it."""
         self.dialect_revisions: Mapping[str, Revision] = {}
         """The revisions that only a dialect knows, by the version of their handshake."""
-        self.answers_early = dialect is not None and dialect.before_handshake != "standard"
-        """Whether a dialect answers peers that have made no handshake."""
+        self.answers_early: Literal["serves", "refuses"] | None = None
+        """Whether a dialect serves peers that have made no handshake, or refuses them in its own way."""
         if dialect is not None:
+            early = dialect.before_handshake
+            self.answers_early = "serves" if isinstance(early, Revision) else "refuses" if early == "refuse" else None
             from longshore.server.adapter import DialectAdapter
 
             self.frames, self.dialect_revisions = DialectAdapter(self, dialect), dialect.revisions
@@ -314,18 +316,20 @@ class Engine:
         return frame
 
     def run(self, call: Call) -> bytes | None:
-        """Run a call: an inline one now, any other through the executor, which answers it later."""
+        """Run a call: now if it is inline and waits for nothing, else by the executor, which answers it later."""
         entry = call.entry
-        if entry.run == "inline" and not entry.asked and (entry.toolset is None or entry.toolset.ready):
-            return self.executor.run_inline(call)
+        is_ready = not entry.asked and (entry.toolset is None or entry.toolset.ready)
+        if is_ready and (entry.run == "inline" or entry.tries_inline):
+            frame = self.executor.run_inline(call)
+            if frame is not None:
+                return frame
         call.session.begin(call.id, call)
         self.executor.submit(call)
         return None
 
     def guard(self, entry: Entry, link: Link, frame: bytes | memoryview) -> None:
         """Check the caller's scopes, and the headers that repeat arguments."""
-        if link.principal.lacks(entry.scopes):
-            raise Forbidden(entry.name, entry.scopes)
+        link.principal.require(entry.name, entry.needed)
         if entry.headers and link.headers is not None:
             from longshore.server.argument_forms import check_sent
 
@@ -502,6 +506,10 @@ class Engine:
     def revision(self, version: str) -> Revision | None:
         """The revision that a handshake agreed on, also one of the dialect's. None: this server does not speak it."""
         return self.dialect_revisions.get(version) or REVISIONS.get(version)
+
+    def is_bare(self, session: Session[Any]) -> bool:
+        """Whether a dialect serves the peer of a session without a handshake."""
+        return session.peer is not None and self.revision(session.peer.revision.name) is None
 
     def reconfigure(self, config: Config) -> None:
         """Apply a changed configuration, and notify clients of the lists that it changes."""

@@ -12,7 +12,15 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from longshore.errors import ProtocolError
-from longshore.protocol.peer import AnyParams, BadEnvelope, Envelope, Peer, has_envelope, log_level
+from longshore.protocol.peer import (
+    AnyParams,
+    BadEnvelope,
+    Envelope,
+    InitializeParams,
+    Peer,
+    has_envelope,
+    log_level,
+)
 from longshore.protocol.revisions import CAPABILITIES, IMPLEMENTATION, METHODS, MODERN, Revision, lower, negotiate
 from longshore.registry.tool import Entry, report_problem
 from longshore.server.call import Call, CallParams
@@ -57,12 +65,6 @@ class MethodRequest(Struct):
 
 
 # -- parameters
-
-
-class InitializeParams(Struct, rename="camel"):
-    protocol_version: str
-    capabilities: dict[str, Any] = {}
-    client_info: dict[str, Any] = {}
 
 
 class ListParams(Struct):

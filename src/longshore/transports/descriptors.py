@@ -50,6 +50,12 @@ def _move(fd: int) -> int:
         os.close(copy)
 
 
+def is_unattended(fd: int) -> bool:
+    """Whether no client is at the other end: it is a terminal, or /dev/null."""
+    found = os.fstat(fd)
+    return os.isatty(fd) or (stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(os.devnull).st_rdev)
+
+
 def is_regular(fd: int) -> bool:
     return stat.S_ISREG(os.fstat(fd).st_mode)
 

@@ -59,6 +59,8 @@ class Stdio(Link):
         self._process = process
         self._reader, self._writer = reader, unblock(writer)
         self._regular = is_regular(reader)
+        self._poll = select.poll()
+        self._poll.register(reader, select.POLLIN)
         self._framer = Framer(engine.limits.frame_bytes)
         self._high = engine.limits.output_bytes
         self._frames: deque[Frame] = deque()
@@ -115,7 +117,7 @@ class Stdio(Link):
 
     def _run_blocking(self) -> bool:
         """True: something needs the loop. False: the input has ended and nothing is in flight."""
-        executor = self._engine.executor
+        executor, quiet = self._engine.executor, False
         while self._loop is None:
             if executor.running and not self._await_threads():
                 self.open_loop()
@@ -123,9 +125,11 @@ class Stdio(Link):
             if self._chores and self._idle():
                 self._do_chores()
                 continue
-            if self._quiet_chores and self._is_silent(QUIET_MILLISECONDS):
+            if self._quiet_chores and self._is_silent(0 if quiet else QUIET_MILLISECONDS):
+                quiet = True  # until the client sends something, the others need not wait again
                 self._quiet_chores.pop(0)()
                 continue
+            quiet = False
             if thread_count() > executor.threads + (0 if self._process is None else self._process.threads):
                 self.open_loop()  # a thread that a tool has started may send something
                 break
@@ -170,9 +174,7 @@ class Stdio(Link):
 
     def _is_silent(self, milliseconds: int) -> bool:
         """Whether the client sends nothing for so long."""
-        poll = select.poll()
-        poll.register(self._reader, select.POLLIN)
-        return not poll.poll(milliseconds)
+        return not self._poll.poll(milliseconds)
 
     def _do_chores(self) -> None:
         chores, self._chores = self._chores, []
@@ -238,9 +240,7 @@ class Stdio(Link):
             frames = self._read_frames()
         except BlockingIOError:  # one socket may be both the input and the non-blocking output
             if self._loop is None:
-                poll = select.poll()
-                poll.register(self._reader, select.POLLIN)
-                poll.poll()
+                self._poll.poll()
             return True
         except ConnectionResetError:
             return False

@@ -23,7 +23,16 @@ from longshore.server.content_methods import PARTS
 from longshore.server.engine import Engine, Rates
 from longshore.stores import open_store
 from longshore.transports.http.cluster import Cluster, ClusterMessage, Kind, share_secrets
-from longshore.transports.http.gate import NOT_YET, Denied, Gate, Gone, HttpRequest, resource_url, shutting_down
+from longshore.transports.http.gate import (
+    NOT_YET,
+    Denied,
+    Gate,
+    Gone,
+    HttpRequest,
+    auth_of,
+    resource_url,
+    shutting_down,
+)
 from longshore.transports.http.legacy import LegacyEndpoint
 from longshore.transports.http.modern import ModernEndpoint, is_modern
 from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse, SlowResponses, Writer
@@ -354,12 +363,12 @@ def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
         engine.recorder.problem("warning", text)
 
     guard = Guard(
-        config.auth,
+        auth_of(config),
         config.tokens,
         resource=resource_url(config),
         extra_token=token,
         resource_name=str(engine.server_info.get("title") or engine.server_info["name"]),
-        known_scopes=lambda: frozenset[str]().union(*(entry.scopes for entry in engine.tools.values())),
+        known_scopes=lambda: frozenset[str]().union(*(entry.needed for entry in engine.tools.values())),
         report=report,
     )
     for warning in guard.warnings:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any, Final, final
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from longshore.addresses import is_loopback
 from longshore.auth.credentials import Refusal
 from longshore.auth.guard import Guard
 from longshore.config import Config
+from longshore.config.sections import AuthConfig
 from longshore.errors import ConfigError
 from longshore.limits import Limits
 from longshore.protocol.http_headers import Hosts, accepts, is_json, parse_origin, same_origin
-from longshore.protocol.peer import Principal
+from longshore.protocol.peer import ANONYMOUS, Principal
 from longshore.server.link import LOCAL
 from longshore.transports.http.responses import HeaderPairs, Receive, Scope, Send
 from longshore.transports.http.uploads import BOUNDED, Uploads
@@ -57,7 +59,7 @@ class HttpRequest(Struct, gc=False):
     def caller(self) -> tuple[str, object]:
         """The owner, and what tells its clients apart: the address of a principal's, or else the connection's port."""
         client: tuple[str, object] = self.scope.get("client") or _UNKNOWN
-        if self.principal is LOCAL or self.principal.name == LOCAL.name:
+        if self.principal is LOCAL or self.principal.name in (LOCAL.name, ANONYMOUS.name):
             return client
         return self.principal.name, client[0]
 
@@ -115,7 +117,7 @@ class Gate:
             self._admit_page(request, headers[b"origin"], host or b"", server)
         elif b"sec-fetch-site" in headers and headers[b"sec-fetch-site"] not in _OWN_SITES:
             raise Denied(403, "a page from elsewhere may not fetch this; browsers name its origin if it uses CORS")
-        if self._guard.required:
+        if self._guard.required or self._guard.optional:
             request.principal = self._identify(request)
         accept = headers.get(b"accept")
         if accept is not None:
@@ -143,10 +145,12 @@ class Gate:
     def _identify(self, request: HttpRequest) -> Principal:
         """The caller, or NOT_YET if its token must be looked up."""
         if request.scope["method"] == "OPTIONS" or request.path in self._open:
-            return _LOCAL
+            return self._guard.anyone
         if request.twice & self._credentials:
             raise denial(self._guard.malformed("a credential comes twice; send one"))
-        found = self._guard.check(request.headers, self._may_use_cookie(request))
+        client = request.scope.get("client")
+        is_local = client is not None and is_loopback(str(client[0]))
+        found = self._guard.check(request.headers, self._may_use_cookie(request), is_local)
         if isinstance(found, Refusal):
             raise denial(found)
         return NOT_YET if found is None else found
@@ -239,6 +243,16 @@ def denial(refusal: Refusal) -> Denied:
     elif refusal.status == 503:
         headers = ((b"retry-after", b"5"),)
     return Denied(refusal.status, refusal.text, headers)
+
+
+def auth_of(config: Config) -> AuthConfig:
+    """The configured authentication. Tokens are not optional where others can come by way of this machine.
+
+    Requests that a proxy passes on, and those of web pages, come from a loopback address too.
+    """
+    http, auth = config.http, config.auth
+    relays = bool(http.public_url or http.hosts or http.origins)
+    return structs.replace(auth, mode="required") if auth.mode == "optional" and relays else auth
 
 
 def _hosts(config: Config) -> Hosts:

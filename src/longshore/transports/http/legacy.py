@@ -41,7 +41,7 @@ from longshore.transports.http.streams import (
     log_key,
 )
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ErrorFrame, error, read
-from longshore.wire.messages import Batch, Malformed, Message
+from longshore.wire.messages import Batch, Blank, Malformed, Message
 
 SESSION_HEADER: Final = b"mcp-session-id"
 _VERSION_HEADER: Final = b"mcp-protocol-version"
@@ -56,11 +56,9 @@ _HANDSHAKE_SECONDS: Final = 10.0
 class SessionResponse(PendingResponse):
     """The response to a POST of a session. An earlier message makes it a stream that outlives the connection."""
 
-    __slots__ = ("_body", "_decoded", "_endpoint", "_error_status", "follower", "is_new", "live", "stream")
+    __slots__ = ("_body", "_decoded", "_endpoint", "follower", "is_new", "live", "stream")
 
-    def __init__(
-        self, endpoint: LegacyEndpoint, request: HttpRequest, live: LoadedSession, body: bytes, error_status: int
-    ) -> None:
+    def __init__(self, endpoint: LegacyEndpoint, request: HttpRequest, live: LoadedSession, body: bytes) -> None:
         super().__init__(endpoint.delivery, request, live.session)
         self.caller = request.owner, live.id
         self.accepts_stream = request.accepts_stream and len(live.streams) < self._delivery.limits.streams
@@ -70,7 +68,6 @@ class SessionResponse(PendingResponse):
         self.stream: Stream | None = None
         self.follower = Follower()
         self._endpoint = endpoint
-        self._error_status = error_status
         self._body = body
         self._decoded: list[tuple[Any, bytes]] | None = None
 
@@ -177,12 +174,7 @@ class SessionResponse(PendingResponse):
             self.stream.followers.discard(self.follower)
 
     def status(self, frame: bytes) -> int:
-        """An error is 200 in this era, unless the message could not be read or is forbidden."""
-        if not isinstance(frame, ErrorFrame):
-            return 200
-        if isinstance(frame.cause, Forbidden):
-            return 403
-        return 400 if frame.code in (PARSE_ERROR, INVALID_REQUEST) else self._error_status
+        return _status(frame)
 
     def answer_headers(self, frame: bytes) -> HeaderPairs:
         return (*super().answer_headers(frame), *self._session_header())
@@ -207,6 +199,35 @@ class SessionResponse(PendingResponse):
             if self.follower.retry is not None:
                 await write(send, retry_after(self.follower.retry))
             await finish(send)
+
+
+@final
+class BareResponse(PendingResponse):
+    """The response to a POST without a session, of a peer that a dialect answers before a handshake.
+
+    It is one JSON answer. Nothing is stored for it, so nobody can come back for it, and a hang-up cancels the request.
+    """
+
+    __slots__ = ("_error_status",)
+
+    def __init__(self, delivery: Delivery, request: HttpRequest, error_status: int) -> None:
+        super().__init__(delivery, request)
+        self.accepts_json, self.accepts_stream = True, False
+        self._error_status = error_status
+
+    def send(self, frame: bytes) -> None:
+        pass
+
+    def lose(self) -> None:
+        super().lose()
+        if not self.done:
+            self._delivery.engine.hang_up(self)
+
+    def status(self, frame: bytes) -> int:
+        return _status(frame, self._error_status)
+
+    async def send_nothing(self, send: Send) -> None:
+        await reply(send, 202, b"", self.extra)
 
 
 class _Get(Struct):
@@ -254,9 +275,8 @@ class LegacyEndpoint:
         """Handle a POST without a session: only `initialize` may be one."""
         message = read(body, self._limits.depth, self._limits.batch)
         if not isinstance(message, Message) or message.method != "initialize" or message.id.__class__ not in (int, str):
-            if self._engine.answers_early:
-                candidate = self.sessions.candidate(request.principal, request.owner)
-                return self._handle(request, candidate, body, error_status=400)
+            if self._engine.answers_early is not None and _VERSION_HEADER not in request.headers:
+                return self._answer_early(request, message, body)
             if isinstance(message, Malformed):
                 raise Denied(400, message.text, code=message.code, id=message.id)
             text = "send initialize first and then its Mcp-Session-Id header, or a 2026-07-28 request with its headers"
@@ -267,10 +287,20 @@ class LegacyEndpoint:
             raise Denied(429, text, headers, INTERNAL_ERROR, message.id)
         return self._handle(request, self.sessions.candidate(request.principal, request.owner), body)
 
-    def _handle(
-        self, request: HttpRequest, live: LoadedSession, body: bytes, error_status: int = 200
-    ) -> SessionResponse:
-        response = SessionResponse(self, request, live, body, error_status)
+    def _answer_early(self, request: HttpRequest, message: Any, body: bytes) -> BareResponse:
+        """Have a dialect answer a peer that has made no handshake. No session begins."""
+        if isinstance(message, Blank):
+            raise Denied(400, "the body is empty; it must be JSON-RPC", code=PARSE_ERROR)
+        response = BareResponse(self.delivery, request, 200 if self._engine.answers_early == "serves" else 400)
+        frame = self._engine.frames.handle(body, response)
+        if frame is not None:
+            response.answer(frame)
+        elif not (response.done or response.session.rows):
+            response.accept()
+        return response
+
+    def _handle(self, request: HttpRequest, live: LoadedSession, body: bytes) -> SessionResponse:
+        response = SessionResponse(self, request, live, body)
         rows = live.session.rows
         before = len(rows)
         frame = self._engine.frames.handle(body, response)
@@ -440,6 +470,15 @@ class LegacyEndpoint:
 async def _watch(follower: Follower, receive: Receive) -> None:
     await hung_up(receive)
     follower.close()
+
+
+def _status(frame: bytes, error_status: int = 200) -> int:
+    """The status of an answer: an error is 200 in this era, unless the message could not be read or is forbidden."""
+    if not isinstance(frame, ErrorFrame):
+        return 200
+    if isinstance(frame.cause, Forbidden):
+        return 403
+    return 400 if frame.code in (PARSE_ERROR, INVALID_REQUEST) else error_status
 
 
 def _refuse_twice(request: HttpRequest) -> None:

@@ -150,7 +150,7 @@ class ModernEndpoint:
         self._delivery = delivery
         self._handle = delivery.engine.handle
         self._gate = gate
-        self._has_credentials = delivery.guard.required
+        self._has_credentials = delivery.guard.required or delivery.guard.optional
 
     def handle(self, request: HttpRequest, body: bytes) -> ModernResponse:
         """Have the engine handle a request; the response may be done already."""

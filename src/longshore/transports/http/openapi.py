@@ -129,7 +129,7 @@ def _operation(entry: Entry, tool: Json, schemas: Json, schemes: list[str]) -> J
         envelope = {"allOf": [envelope, {"type": "object", "properties": {"data": data}}]}
     statuses = {*_ALWAYS}
     if schemes:
-        statuses |= {"401", "403"} if entry.scopes else {"401"}
+        statuses |= {"401", "403"} if entry.needed else {"401"}
     if entry.asked or entry.replay:
         statuses.add("422")
     operation: Json = {
@@ -149,8 +149,8 @@ def _operation(entry: Entry, tool: Json, schemas: Json, schemes: list[str]) -> J
         operation["description"] = tool["description"]
     if entry.category:
         operation["tags"] = [entry.category]
-    if entry.scopes and schemes:
-        operation["security"] = [{name: sorted(entry.scopes)} for name in schemes]
+    if entry.needed and schemes:
+        operation["security"] = [{name: sorted(entry.needed)} for name in schemes]
     return operation
 
 

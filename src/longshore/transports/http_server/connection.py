@@ -412,11 +412,12 @@ class Connection(Protocol):
             self._count(len(data))
 
     def _admit(self, data: bytes) -> bool:
-        """Whether this is to be read as HTTP. The first byte of a connection may say otherwise."""
-        if self._discarding:
+        """Whether this is to be read as HTTP. The first byte of a connection that is no blank may say otherwise."""
+        first = data.lstrip()[:1]
+        if self._discarding or (not first and self._listener.takes_lines):
             return False
         self._unusual = False
-        jsonl = data[0] in b"{[" and self._listener.serve_jsonl(self._transport, data)
+        jsonl = first in (b"{", b"[") and self._listener.serve_jsonl(self._transport, data)
         if jsonl:
             self._listener.connections.discard(self)
         return not jsonl

@@ -27,7 +27,7 @@ from longshore.config.sections import HttpConfig
 from longshore.errors import ConfigError
 from longshore.files import read_regular, user_directory
 from longshore.transports.greeting import client_name
-from longshore.transports.http.gate import resource_url
+from longshore.transports.http.gate import auth_of, resource_url
 
 
 class OwnToken(Struct, frozen=True):
@@ -57,14 +57,15 @@ def open_endpoint(config: Config, makes_token: bool) -> tuple[Endpoint, list[soc
 
     `makes_token`: the server makes a token for itself if none is configured. Raises ConfigError.
     """
-    http, token, requires_token = config.http, None, False
-    if config.auth.mode != "off":
+    http, auth, token, has_token = config.http, auth_of(config), None, False
+    if auth.mode != "off":
         # "required" is met by a token that is made here
-        auth = replace(config.auth, mode="auto") if makes_token else config.auth
-        requires_token = Guard(auth, config.tokens, resource=resource_url(config)).required
-        if makes_token and not requires_token:
-            token, requires_token = _own_token(), True
-    _check(config, requires_token)
+        mode: Any = "auto" if makes_token or auth.mode == "optional" else auth.mode
+        has_token = Guard(replace(auth, mode=mode), config.tokens, resource=resource_url(config)).required
+        if makes_token and not has_token:
+            token, has_token = _own_token(), True
+    requires_token = has_token and auth.mode != "optional"
+    _check(config, has_token, requires_token)
     sockets = bind(http.host, http.port)
     port = sockets[0].getsockname()[1]
     if http.store is not None or http.workers == 1:
@@ -75,10 +76,10 @@ def open_endpoint(config: Config, makes_token: bool) -> tuple[Endpoint, list[soc
     return Endpoint(port, f"sqlite:///{quote(path)}", token, requires_token, temp_dir), sockets
 
 
-def _check(config: Config, requires_token: bool) -> None:
+def _check(config: Config, has_token: bool, requires_token: bool) -> None:
     """Refuse a configuration that lets in more callers than its owner thinks, or that workers can't share."""
     http = config.http
-    if not (requires_token or http.allow_unauthenticated_remote) and not all(
+    if not (has_token or http.allow_unauthenticated_remote) and not all(
         is_loopback(str(address[0])) for _, address in find_addresses(http.host, http.port)
     ):
         raise ConfigError(
@@ -86,7 +87,7 @@ def _check(config: Config, requires_token: bool) -> None:
             "set a token (auth.token_file, LONGSHORE_AUTH_TOKEN or [tokens.NAME]), or allow it with "
             "--allow-unauthenticated-remote (http.allow_unauthenticated_remote)"
         )
-    if requires_token and http.lines:
+    if requires_token and http.lines and config.auth.mode != "optional":
         raise ConfigError(
             "http.lines: lines carry no token, so they would let everyone in; switch them off, or the tokens "
             '(--auth off, auth.mode = "off")'

@@ -1,8 +1,8 @@
 """JSON-RPC lines on the HTTP port, for loopback peers of dialects that ask for it.
 
 A connection that begins with `{` or `[` is no HTTP. It speaks lines, as stdio does, until one of them is not JSON: that
-is answered with an error, and the connection ends. There are no headers and so no tokens; a server that requires tokens
-does not offer lines.
+is answered with an error, and the connection ends. There are no headers and so no tokens: a server that requires tokens
+does not offer lines, and where tokens are optional, lines come from callers without one (ADR 0025).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from asyncio import BaseTransport, Transport
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast, final
 
+from longshore.protocol.peer import Principal
 from longshore.server.engine import Engine
 from longshore.server.link import Link
 from longshore.wire.codec import PARSE_ERROR, ErrorFrame
@@ -24,10 +25,23 @@ if TYPE_CHECKING:
 class JsonlConnection(Link):
     """One connection that speaks lines: the protocol of its transport, and the link of its peer."""
 
-    __slots__ = ("_ended", "_engine", "_framer", "_frames", "_listener", "_sent", "_since", "_taken", "_transport")
+    __slots__ = (
+        "_ended",
+        "_engine",
+        "_framer",
+        "_frames",
+        "_idle_since",
+        "_listener",
+        "_progress",
+        "_received",
+        "_sent",
+        "_since",
+        "_taken",
+        "_transport",
+    )
 
-    def __init__(self, listener: Listener, engine: Engine, transport: Transport) -> None:
-        super().__init__()
+    def __init__(self, listener: Listener, engine: Engine, transport: Transport, principal: Principal) -> None:
+        super().__init__(principal=principal)
         self._listener = listener
         self._engine = engine
         self._transport = transport
@@ -38,7 +52,10 @@ class JsonlConnection(Link):
         self._ended = False
         self._sent = 0
         self._taken = 0
-        self._since = listener.now
+        self._since = self._idle_since = listener.now
+        self._received = 0
+        self._progress = (0, 0)
+        """The bytes that were received and sent at the last check."""
         transport.set_write_buffer_limits(engine.limits.output_bytes)
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -47,6 +64,7 @@ class JsonlConnection(Link):
     # -- lines in
 
     def data_received(self, data: bytes) -> None:
+        self._received += len(data)
         if not self._ended:
             self._take(self._framer.feed(data))
 
@@ -87,8 +105,11 @@ class JsonlConnection(Link):
             self._transport.write(frame + b"\n")
 
     def answer(self, frame: bytes | None) -> None:
-        super().answer(frame)
-        self._close_if_done()
+        if isinstance(frame, ErrorFrame) and frame.code == PARSE_ERROR:  # one that waited for earlier answers
+            self._break_off(frame)
+        else:
+            super().answer(frame)
+            self._close_if_done()
 
     def pause_writing(self) -> None:
         self.congested = True
@@ -134,4 +155,13 @@ class JsonlConnection(Link):
             self._taken, self._since = self._sent - waiting, now
         elif now - self._since >= self._engine.limits.stall_seconds:
             self._transport.abort()
+        self._close_if_idle(now)
         return not waiting
+
+    def _close_if_idle(self, now: float) -> None:
+        """Close the connection of a peer without a handshake that sends nothing more. `nc` waits for that."""
+        progress = self._received, self._sent
+        if progress != self._progress or self.session.rows:
+            self._progress, self._idle_since = progress, now
+        elif now - self._idle_since >= self._engine.limits.idle_seconds and self._engine.is_bare(self.session):
+            self.retire()

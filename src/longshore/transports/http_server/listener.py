@@ -12,7 +12,9 @@ from typing import Any, Protocol, cast, final
 
 from longshore.addresses import is_loopback
 from longshore.limits import Limits
+from longshore.protocol.peer import Principal
 from longshore.server.engine import Engine
+from longshore.server.link import LOCAL
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.http.uploads import Uploads
 from longshore.transports.http_server.connection import Connection
@@ -45,8 +47,15 @@ class Listener:
     """Accepts connections for an app, and ends those that make no progress."""
 
     def __init__(
-        self, app: Any, loop: AbstractEventLoop, limits: Limits, recorder: Recorder, lines: Engine | None = None
+        self,
+        app: Any,
+        loop: AbstractEventLoop,
+        limits: Limits,
+        recorder: Recorder,
+        lines: Engine | None = None,
+        lines_principal: Principal = LOCAL,
     ) -> None:
+        """`lines` handles JSON-RPC lines, which are sent by `lines_principal`; None: they are not taken."""
         self.app = app
         self.begin_post: Callable[[Any], None] | None = getattr(app, "begin_post", None)
         """Answers a POST whose body is complete; None for an app that is not ours, which is run in a task."""
@@ -63,7 +72,7 @@ class Listener:
         """The context of every request's task."""
         self.stopping = False
         self.now = loop.time()
-        self._lines = lines
+        self._lines, self._lines_principal = lines, lines_principal
         self._servers: list[Server] = []
         shortest = min(
             limits.header_seconds,
@@ -115,6 +124,10 @@ class Listener:
         if left > 0:
             self._peers[peer] = left
 
+    @property
+    def takes_lines(self) -> bool:
+        return self._lines is not None
+
     def serve_jsonl(self, transport: Transport, data: bytes) -> bool:
         """Have a connection speak JSON-RPC lines, if that is configured and the peer is on this machine."""
         peer = transport.get_extra_info("peername")
@@ -122,7 +135,7 @@ class Listener:
             return False
         from longshore.transports.http_server.jsonl import JsonlConnection
 
-        lines = JsonlConnection(self, self._lines, transport)
+        lines = JsonlConnection(self, self._lines, transport, self._lines_principal)
         self.connections.add(lines)
         transport.set_protocol(cast("BaseProtocol", lines))
         lines.data_received(data)

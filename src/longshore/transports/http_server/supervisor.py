@@ -198,7 +198,8 @@ class HttpServer:
             await self._close()
             raise
         engine = self._engine
-        listener = Listener(self._app, self._loop, engine.limits, engine.recorder, engine if lines else None)
+        taken = engine if lines and not self._app.guard.required else None
+        listener = Listener(self._app, self._loop, engine.limits, engine.recorder, taken, self._app.guard.anyone)
         await listener.listen(sockets, tls)
         ready()
         await self._stopped.wait()
