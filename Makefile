@@ -67,7 +67,7 @@ fuzz: setup
 	$(PY) tests/fuzz/run.py --seconds $(or $(SECONDS),60)
 
 soak: setup
-	@SOAK=$(or $(TIMES),20) VENV="$(VENV)" sh scripts/tests -o timeout=7200 $$(grep -rl --include='test_*.py' 'from counts import' tests) $(ARGS)
+	@SOAK=$(or $(TIMES),20) VENV="$(VENV)" sh scripts/tests -o timeout=7200 $$(grep -rl --include='test_*.py' 'counts import' tests) $(ARGS)
 
 lock: setup
 	@VENV="$(VENV)" sh scripts/lock

@@ -4,12 +4,16 @@ import sys
 
 from benchmarks import (
     agent_session,
+    browser,
     client_cycles,
     client_http,
     client_import,
     client_memory,
     client_stdio,
     cold_start,
+    context_ingest,
+    context_quality,
+    context_speed,
     disconnect,
     files,
     http,
@@ -44,9 +48,11 @@ STDIO = (
     files,
     terminal,
     agent_session,
+    browser,
 )
 HTTP = (http, sessions, slow_peers, disconnect)
+CONTEXT = (context_quality, context_speed, context_ingest)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
 if __name__ == "__main__":
-    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CLIENT)], complete=True))
+    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CONTEXT, *CLIENT)], complete=True))

@@ -30,6 +30,11 @@ def bb_mcp_server() -> NoReturn:
     main(["serve", "--profile", "bb", *sys.argv[1:]])
 
 
+def contextgraph_ghost() -> NoReturn:
+    """The `contextgraph-ghost` command: the profile `ghost`."""
+    main(["serve", "--profile", "ghost", *sys.argv[1:]])
+
+
 def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None, str | None] | None:
     """The target, flags, configuration file and profile of a plain `serve`; None if it is anything else."""
     if not args or args[0] != "serve":
@@ -78,7 +83,7 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None,
     try:
         reader, writer = claim()
         app = find(target, profile)
-        if by_hand:
+        if by_hand and "server.transport" not in app.defaults:  # else it may serve over HTTP, which greets too
             _greet(app.name, target, profile)
         app.serve(reader, writer, flags=flags, config_path=config_path)
     except LongshoreError as problem:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from longshore import __version__
 from longshore.app import Server
+from longshore.config import ForeignConfig
 from longshore.errors import ConfigError
 
 CATEGORIES = (
@@ -20,6 +21,7 @@ CATEGORIES = (
     "discovery",
     "filesystem",
     "terminal",
+    "context",
 )
 """The categories of our tools. A new category is added here first."""
 
@@ -32,6 +34,8 @@ TOOLSETS = {
     "longshore.toolsets.discovery.tools:Discovery": "",
     "longshore.toolsets.filesystem.tools:Filesystem": "",
     "longshore.toolsets.terminal.tools:Terminal": "",
+    "longshore.toolsets.browser.tools:BrowserTools": "",
+    "longshore.toolsets.context.tools:ContextTools": "",
 }
 """The factories of our toolsets, each with the extra that installs the libraries behind it."""
 
@@ -54,11 +58,29 @@ class Profile(Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] | None = None
     defaults: Mapping[str, Any] = {}
     """Configuration where nothing else is configured: the dialect, authentication, telemetry."""
+    foreign: ForeignConfig | None = None
+    """The configuration of the program that it stands for."""
 
 
 def _declare_toolsets(app: Server) -> None:
     app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
     app.add_indexed(INDEX)
+
+
+def _declare_browseros(app: Server) -> None:
+    from longshore.dialects.browseros import DOCUMENT_TOOLS
+
+    app.asks_token = True
+    app.add_indexed(INDEX, "discovery", *_BROWSEROS_TOOLSETS)
+    app.catalog.dialect_tools = DOCUMENT_TOOLS
+
+
+def _declare_context(app: Server) -> None:
+    from longshore.dialects.ghost import DOCUMENT_TOOLS
+
+    app.asks_token = True
+    app.add_indexed(INDEX, "context")
+    app.catalog.dialect_tools = DOCUMENT_TOOLS
 
 
 def _declare_hello(app: Server) -> None:
@@ -67,6 +89,30 @@ def _declare_hello(app: Server) -> None:
         """Returns a greeting message"""
         return f"Hello, {name}!"
 
+
+_BROWSEROS_TOOLSETS: Final = ("browser", "filesystem", "terminal")
+BROWSEROS_CONFIG: Final = ForeignConfig(
+    keys={"transport": "server.transport", "debug": "server.log_level", "timeout": "server.timeout"},
+    switches={"debug": ("warning", "debug")},
+    variables={
+        "BROWSEROS_MCP_TRANSPORT": "transport",
+        "BROWSEROS_MCP_DEBUG": "debug",
+        "BROWSEROS_MCP_TIMEOUT": "timeout",
+    },
+    path="~/.config/browseros/mcp_config.json",
+    toolsets=_BROWSEROS_TOOLSETS,
+    shared=("timeout",),
+)
+_BROWSEROS_DEFAULTS: Final = {
+    "server.dialect": "browseros",
+    "server.transport": "auto",
+    "server.eof_grace": 60,  # a piped call of the browser is answered, though the input has ended
+    "http.lines": True,
+    "auth.mode": "optional",
+    # What callers without a token may not do. Empty lists grant it to them.
+    "toolsets.terminal.scopes": ["terminal"],
+    **{f"tools.{name}.scopes": ["files:write"] for name in ("fs_write", "fs_edit", "fs_move", "fs_delete")},
+}
 
 PROFILES: Final = {
     "longshore": Profile(
@@ -83,8 +129,25 @@ PROFILES: Final = {
         closed=True,
         defaults={"server.dialect": "bb", "server.log_level": "debug", "telemetry.records": True, "auth.mode": "off"},
     ),
+    "browseros": Profile(
+        server="browseros",
+        title="BrowserOS",
+        instructions=INSTRUCTIONS,
+        declare=_declare_browseros,
+        categories=CATEGORIES,
+        defaults=_BROWSEROS_DEFAULTS,
+        foreign=BROWSEROS_CONFIG,
+    ),
+    "ghost": Profile(
+        server="contextgraph-ghost",
+        version="1.0.0",
+        title="ContextGraph",
+        declare=_declare_context,
+        categories=CATEGORIES,
+        defaults={"server.dialect": "ghost", "toolsets.context.format": "json"},
+    ),
 }
-"""The profiles by name. `bb` is that of the document of bb-mcp-server, whose values it has."""
+"""The profiles by name. `bb`, `browseros` and `ghost` are those of the documents."""
 
 
 def make(name: str = "longshore", *, empty: bool = False) -> Server:
@@ -100,6 +163,7 @@ def make(name: str = "longshore", *, empty: bool = False) -> Server:
         standards="refuse",
         categories=profile.categories,
         defaults=profile.defaults,
+        foreign=profile.foreign,
     )
     if not empty:
         profile.declare(app)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -38,14 +38,24 @@ def command(target: str = SERVER) -> list[str]:
 
 
 @asynccontextmanager
-async def connect(mode: str = "auto", target: str = SERVER, **options: Any) -> AsyncIterator[Client]:
-    """A client of a process of its own. `mode` is an era, or a handshake revision that the client shall offer."""
+async def connect(
+    mode: str = "auto",
+    target: str = SERVER,
+    *,
+    argv: Sequence[str] = (),
+    env: dict[str, str] | None = None,
+    **options: Any,
+) -> AsyncIterator[Client]:
+    """A client of a process of its own: of a target, or of another command.
+
+    `mode` is an era, or a handshake revision that the client shall offer.
+    """
     with TemporaryFile("w+") as stderr, pytest.MonkeyPatch.context() as patch:
         if mode in HANDSHAKES:
             patch.setattr(client_session, "LATEST_HANDSHAKE_VERSION", mode)  # it offers no other
             mode = LEGACY
-        argv = command(target)
-        transport = stdio_client(StdioServerParameters(command=argv[0], args=argv[1:]), errlog=stderr)
+        program, *args = argv or command(target)
+        transport = stdio_client(StdioServerParameters(command=program, args=args, env=env), errlog=stderr)
         async with Client(transport, mode=mode, read_timeout_seconds=PATIENCE, **options) as client:
             yield client
 

@@ -17,8 +17,8 @@ from longshore.toolsets.discovery import Discovery
 from longshore.toolsets.discovery.tools import MOST_OFFSET, PAGE
 from talk import ERAS, Refused, call, listed, result, text
 
-BUDGET_TOKENS = 600 + 1_150 + 800
-"""Most tokens of the built-in server's tools/list, at four characters a token: discovery, files and the terminal."""
+BUDGET_TOKENS = 600 + 1_150 + 800 + 2_600 + 1_000
+"""Most tokens of the built-in server's tools/list, at four characters a token: discovery, files, terminal, browser."""
 
 
 def anybodys() -> Server:

@@ -31,7 +31,12 @@ _FOR = "The server whose toolsets' options are meant, as for `longshore serve`. 
 @click.option("--origin", "with_origin", is_flag=True, help="Say where each value came from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--config", "path", metavar="PATH", help="Read this file in place of the project's longshore.toml.")
-@click.option(PROFILE_OPTION, "profile", metavar="NAME", help="The profile of the built-in server that is meant: bb.")
+@click.option(
+    PROFILE_OPTION,
+    "profile",
+    metavar="NAME",
+    help="The profile of the built-in server that is meant: bb, browseros, ghost.",
+)
 def show(target: str | None, with_origin: bool, as_json: bool, path: str | None, profile: str | None) -> None:
     """Show every value.
 
@@ -41,7 +46,9 @@ def show(target: str | None, with_origin: bool, as_json: bool, path: str | None,
     app = _server(target, profile)
     toolsets: Toolsets = app.catalog.toolsets
     name = f"server {app.name}"
-    found = configuration.load(path=path, toolsets=toolsets, defaults=app.defaults, defaults_name=name)
+    found = configuration.load(
+        path=path, toolsets=toolsets, defaults=app.defaults, defaults_name=name, foreign=app.foreign
+    )
     listed = list_values(found, toolsets)
     if as_json:
         with_origins = {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}

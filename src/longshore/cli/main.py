@@ -14,11 +14,13 @@ from longshore.errors import LongshoreError
 COMMANDS = {
     "serve": ("longshore.cli.serve:serve", "Serve MCP, on stdio or over HTTP."),
     "config": ("longshore.cli.config:config", "Show and check the configuration."),
+    "browser": ("longshore.cli.browser:browser", "Install a browser for the browser tools, or say which one they use."),
     "doctor": ("longshore.cli.doctor:doctor", "Say what works here, what does not, and the fix."),
     "tools": ("longshore.cli.tools:tools", "List the tools of a server."),
     "call": ("longshore.cli.call:call", "Call a tool of a server."),
     "list": ("longshore.cli.list:list_", "List what a server offers."),
     "read": ("longshore.cli.read:read", "Read a resource of a server."),
+    "context": ("longshore.cli.context:context", "Look at, export, import and check the project's memory."),
     "lint": ("longshore.cli.lint:lint", "Check the tools of a server against what clients accept."),
     "schema": ("longshore.cli.schema:schema", "Keep what a server offers, and see which changes break callers."),
     "completion": ("longshore.cli.completion:completion", "Print a shell's completion script."),

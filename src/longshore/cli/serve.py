@@ -54,7 +54,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
-@click.option(PROFILE_OPTION, "profile", metavar="NAME", help="Serve this profile of the built-in server: bb.")
+@click.option(
+    PROFILE_OPTION, "profile", metavar="NAME", help="Serve this profile of the built-in server: bb, browseros, ghost."
+)
 @click.option(
     SET_OPTION, "pairs", multiple=True, metavar="KEY=VALUE", help="Set any key: toolsets.notes.folder=x. Repeatable."
 )

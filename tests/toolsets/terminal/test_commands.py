@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -139,6 +140,7 @@ async def test_tm_9_many_commands_leave_nothing(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     async with table() as warm:
         await (await start(warm, LAUNCHES[kind](str(tmp_path))))[1].wait(PATIENCE)  # which starts a thread that stays
+    gc.collect()  # files of earlier tests would be closed meanwhile
     before = own_children(), open_files(), own_cgroups()
     async with table() as commands:
         for _ in range(min(1000, count(50 if kind == "confined" else 200))):

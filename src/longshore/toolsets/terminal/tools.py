@@ -221,6 +221,7 @@ class Terminal(Toolset):
         env: Annotated[dict[str, str] | None, "more variables"] = None,
     ) -> Answer:
         """Run a command, as terminal_run does."""
+        ctx.check_allowed("terminal_run")
         if timeout is not None and timeout <= 0:
             raise ToolError(f"timeout={timeout:g}: give more than 0 seconds")
         timeout_ms = None if timeout is None else max(1, int(min(timeout, MOST_SECONDS) * 1000))
