@@ -13,10 +13,11 @@ from hypothesis import settings
 settings.register_profile("patient", settings.default, deadline=None)
 settings.load_profile("patient")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts what it runs in the background so, and every process that a test starts would inherit it: their
-    # Ctrl-C would do nothing.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what it runs in the background with these ignored, and every process that a test starts would inherit
+# that: its Ctrl-C and Ctrl-\ would do nothing.
+for each, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(each) is signal.SIG_IGN:
+        signal.signal(each, usual)
 
 
 def pytest_collection_finish() -> None:
