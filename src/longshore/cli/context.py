@@ -178,8 +178,8 @@ def export(database: str | None, path: str | None, form: Format, output: str | N
 def import_(file: str, database: str | None, path: str | None, form: Format | None) -> int:
     """Add what a file holds, of a native export or of the official memory server.
 
-    What is there already stays, and importing again changes nothing. Lines of server-memory that can't be read are
-    reported and left out; the exit code is then 1. A native export is imported whole or not at all.
+    Nothing is replaced, and importing the same file again changes nothing. Lines of server-memory that can't be read
+    are reported and left out; the exit code is then 1. A native export is imported whole or not at all.
     """
     from longshore.toolsets.context.native_format import import_native
     from longshore.toolsets.context.records import NewSource
@@ -209,7 +209,7 @@ def _counted(*counts: int) -> Iterable[tuple[int, str]]:
 def doctor(database: str | None, path: str | None, repair: bool) -> int:
     """Check the file, its index and its references.
 
-    The exit code is 0 if all is well or was repaired, else 1. Of a damaged file it says what to do.
+    The exit code is 0 if all is well or was repaired, else 1. For a damaged file it prints what to do.
     """
     from longshore.toolsets.context.orphans import find_orphans, remove_orphans
 

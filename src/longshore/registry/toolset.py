@@ -257,7 +257,7 @@ class ToolsetHandle:
                 pass
 
     def check_available(self) -> bool:
-        """Ask the toolset, once, whether it can run here. One that can't be initialised can't run."""
+        """Ask the toolset, once, whether it can run here. A toolset whose `initialise` fails can't run."""
         if not self.is_checked:
             self.is_checked = True
             try:

@@ -44,7 +44,7 @@ Raises OSError, Leaves.
 
 
 class Leaves(Exception):
-    """A path leads out of its root, to this absolute path, which nobody has looked at."""
+    """A path leads out of its root, to this absolute path, which is not checked yet."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -134,7 +134,7 @@ def link_text(folder: int, name: str) -> str | None:
 
 
 def open_root(path: str) -> int:
-    """Open a root by its real path. A link on the way says that somebody has replaced a folder: raises OSError."""
+    """Open a root by its real path. Raises OSError if a part of the path is a link now: a folder was replaced."""
     if has_openat2():
         return openat2(AT_FDCWD, path, os.O_PATH | os.O_DIRECTORY, RESOLVE_NO_SYMLINKS)
     descriptor = os.open("/", _PASS_FLAGS)

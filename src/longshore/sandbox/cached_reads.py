@@ -1,8 +1,8 @@
 """Small files read on the serving thread, which must never wait: only what the kernel has in memory.
 
 The kernel itself says what is not there: openat2 with RESOLVE_CACHED fails for a name that it would have to look up on
-the disk, preadv2 with RWF_NOWAIT for a page that it would have to read. What kind of file it is, and on which file
-system, is asked before the file is opened, of a descriptor that reaches no device and no other machine.
+the disk, preadv2 with RWF_NOWAIT for a page that it would have to read. Before the file is opened, an O_PATH
+descriptor, which reaches no device and no other machine, shows its kind and its file system.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | 
 
 
 def local_devices(folders: tuple[str, ...]) -> frozenset[int]:
-    """The file systems of some folders on which opening a cached file waits for nobody. Reads from the disk."""
+    """The devices of the folders' file systems on which opening a cached file never waits. Reads from the disk."""
     found: set[int] = set()
     for folder in folders if has_cached_open() else ():
         try:

@@ -84,7 +84,7 @@ def replace_link(folder: int, name: str, target: str, overwrite: bool) -> None:
 
 @contextmanager
 def draft_folder(folder: int) -> Generator[tuple[int, str]]:
-    """A new folder under a temporary name. What is still there at the end is deleted."""
+    """A new folder under a temporary name. It is deleted at the end, unless it was renamed."""
     delete_stale_drafts(folder)
     draft = DRAFT_PREFIX + token_hex(8)
     os.mkdir(draft, 0o700, dir_fd=folder)

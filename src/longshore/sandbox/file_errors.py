@@ -103,7 +103,7 @@ _KINDS: Final[dict[int, Kind]] = {
 class FileError(ToolError):
     """A file operation was refused or failed. `path` is the path as the caller wrote it; nothing else is revealed.
 
-    Parts that work on open files don't know the path: it is empty until somebody names it by `at`. `facts` has the
+    Code that works on open files does not know the path: it is empty until `at` sets it. `facts` has the
     figures.
     """
 

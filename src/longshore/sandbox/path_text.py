@@ -58,7 +58,7 @@ def _from_uri(given: str) -> str:
 
 @final
 class DeniedNames:
-    """Globs of files that nobody may touch: `.env`, `*.pem`, `.git/objects`.
+    """Globs of files that may not be read, changed or listed: `.env`, `*.pem`, `.git/objects`.
 
     A glob matches a name, or several in a row if it has slashes, anywhere in a path, and with a folder everything in
     it. Upper and lower case are the same: so they are to macOS.

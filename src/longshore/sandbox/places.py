@@ -36,7 +36,7 @@ class Place(NamedTuple):
         return os.lstat(self.name, dir_fd=self.folder)
 
     def kind(self) -> EntryKind | None:
-        """Of what is there; None if nothing is."""
+        """The kind of the entry at this place; None if there is none."""
         try:
             return kind_of(self.status())
         except FileNotFoundError:

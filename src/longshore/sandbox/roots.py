@@ -100,7 +100,7 @@ def merge(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _others(paths: Iterable[str], roots: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of some absolute paths that lead into the roots but don't say so."""
+    """The absolute paths that lead into the roots by a link."""
     distinct = dict.fromkeys(path for path in paths if os.path.isabs(path) and os.path.realpath(path) != path)
     return tuple(path for path in distinct if any(is_within(os.path.realpath(path), root) for root in roots))
 

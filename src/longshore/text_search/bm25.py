@@ -26,7 +26,7 @@ Id = TypeVar("Id", bound=Hashable)
 
 
 def rarity(documents: int, having: int) -> float:
-    """What a term is worth that so many of the documents have; never negative."""
+    """The weight of a term that `having` of the documents have; never negative."""
     return log(1.0 + (max(documents, having) - having + 0.5) / (having + 0.5))
 
 

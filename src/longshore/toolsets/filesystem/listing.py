@@ -1,8 +1,8 @@
 """Listing a folder as a compact tree within a token budget.
 
-A line is a name, indented by one space per level: `src/` is a folder, `a -> b` a link, `1.2K` a size. What does not
-fit is collapsed: of the deepest folders, the largest first, until the rest fits. A collapsed folder shows how much it
-holds, counted up to a limit. If the folder's own entries don't fit, the rest is on the next page.
+A line is a name, indented by one space per level: `src/` is a folder, `a -> b` a link, `1.2K` a size. If the list
+does not fit, folders are collapsed until it does: the deepest first, and of those the largest. A collapsed folder
+shows how much it holds, counted up to a limit. If the folder's own entries don't fit, the rest is on the next page.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A pattern is read once and written for each engine. Both match within lines only, so classes never hold a newline; `$`
 also stands before the \\r of a CRLF line; `\\s` is Unicode's white space; a brace that is no repetition is plain text.
 Bytes that are no UTF-8 match nothing. Lookaround, backreferences, atomic groups and possessive repetition, which
-ripgrep lacks, are left to Python. What only ripgrep has (`\\p{…}`, class arithmetic) and inline flags other than a
-leading `(?i)` are errors.
+ripgrep lacks, are left to Python. Syntax that only ripgrep has (`\\p{…}`, class arithmetic) and inline flags other
+than a leading `(?i)` are errors.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def read_file(files: ConfinedFiles, path: str, query: ReadQuery, max_tokens: int
 
 
 def read_cached_file(files: ConfinedFiles, path: str, query: ReadQuery) -> Block:
-    """What `read_file` returns, without waiting. Raises WouldBlock unless it is a short file that is in memory."""
+    """Return what `read_file` does, without waiting. Raises WouldBlock unless it is a short file that is in memory."""
     content = files.read_cached(path, min(CACHED_BYTES, query.max_file_size))
     if not query.is_part and query.max_tokens >= LEAST_TOKENS + _HASH_TOKENS:
         text = whole_text(content, f"[hash {hash_bytes(content)[:HASH_CHARACTERS]}]\n", query.max_tokens)

@@ -1,7 +1,7 @@
 """Searching by ripgrep, confined by landlock to the folder that it searches.
 
-ripgrep walks by paths. Without landlock, a link that somebody puts in the place of a file at the right moment could
-lead it out of the folder; so where there is no landlock, our own search is used.
+ripgrep walks by paths. Without landlock, a link that replaces a file at the right moment could lead it out of the
+folder; so where there is no landlock, our own search is used.
 """
 
 from __future__ import annotations

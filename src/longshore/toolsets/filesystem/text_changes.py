@@ -31,7 +31,7 @@ class Replaced(NamedTuple):
 def compose(changes: Iterable[Replaced], later: Iterable[Replaced]) -> list[Replaced]:
     """Changes from a first text to a second and from there to a third, as changes from the first to the third.
 
-    Both are in order and do not overlap. Those that meet in the second text become one.
+    Both are in order and do not overlap. Changes that touch in the second text become one.
     """
     # Each is on the scale of the second text: where it lies there, and by how much it is longer or shorter elsewhere.
     spans = sorted(

@@ -242,7 +242,7 @@ def _measure(files: ConfinedFiles, path: str) -> int:
 
 
 def _delete(folder: int, name: str) -> None:
-    """Delete a file or folder. What the operating system does not let go stays as a draft and is tried again."""
+    """Delete a file or folder. If the operating system refuses, it stays as a draft and is tried again."""
     with suppress(OSError):
         if kind_of(os.lstat(name, dir_fd=folder)) == "folder":
             delete_folder(folder, name)

@@ -1,7 +1,7 @@
 """Watches files and folders for changes: by inotify, and by looking once a second elsewhere.
 
 inotify watches the folder that a file is in, because a file that is replaced by a rename is another one afterwards.
-Folders are opened without following any link, so a link that somebody puts on the way leads the watcher nowhere.
+Folders are opened without following any link, so a link that replaces one of them leads the watcher nowhere.
 """
 
 from __future__ import annotations

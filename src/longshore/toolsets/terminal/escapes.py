@@ -22,7 +22,7 @@ _SEQUENCE: Final = re.compile(
 
 
 class _Visible(dict[int, str]):
-    """What is shown of invisible characters, by code point. Bells and character set shifts change no text."""
+    """How invisible characters are shown, by code point. Bells and character set shifts change no text."""
 
     def __missing__(self, code: int) -> str:
         shown = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
