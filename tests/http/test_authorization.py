@@ -281,6 +281,12 @@ def test_where_nobody_is_asked_everybody_may_do_everything(tmp_path: Path) -> No
         assert ask(site, AMEND, bearer("whatever")).status == 200
 
 
+def test_where_a_credential_is_optional_and_none_is_configured_nobody_has_scopes(tmp_path: Path) -> None:
+    with opened(tmp_path, '[auth]\nmode = "optional"\n') as site:
+        assert ask(site, modern(call("safe"))).status == 200
+        assert ask(site, AMEND).status == 403
+
+
 # -- what belongs to whom
 
 

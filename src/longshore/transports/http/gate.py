@@ -27,7 +27,6 @@ _LENGTH_DIGITS: Final = 20
 """A longer Content-Length is no number that any body has."""
 NOT_YET: Final = Principal("", frozenset())
 """Stands for a caller whose token must be looked up before the request goes on."""
-_LOCAL: Final = Principal()
 _OWN_SITES: Final = (b"same-origin", b"none")
 """What a browser says of a fetch by our own page, and by its user. Images and frames come without Origin."""
 _EXPOSED_HEADERS: Final = b"mcp-session-id, www-authenticate, retry-after"
@@ -112,7 +111,7 @@ class Gate:
             raise Denied(421, Hosts.explain_host(host, server))
         root = scope.get("root_path", "")
         path = scope["path"]
-        request = HttpRequest(scope, headers, twice, path.removeprefix(root) if root else path, _LOCAL)
+        request = HttpRequest(scope, headers, twice, path.removeprefix(root) if root else path, self._guard.anyone)
         if b"origin" in headers:
             self._admit_page(request, headers[b"origin"], host or b"", server)
         elif b"sec-fetch-site" in headers and headers[b"sec-fetch-site"] not in _OWN_SITES:
