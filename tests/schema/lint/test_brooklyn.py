@@ -113,6 +113,7 @@ def test_a_description_that_begins_with_an_action_is_accepted(description: str) 
         ("This tool lists files", "'This' is no action"),
         ("You can read files with it", "'You' is no action"),
         ("[beta] Weather of a city", "'Weather' is no action"),
+        ("Does something with browser", "'does something with browser' leaves open what"),
     ],
 )
 def test_a_description_that_does_not_is_reported_with_the_reason(description: str, reason: str) -> None:

@@ -84,6 +84,7 @@ _NO_ACTION: Final = {
     rf"{_NO_VERB}\b|[a-z]+ of\b": "{first!r} is no action",
     rf"[a-z]{{3,}}[^aisu]s {_OBJECT}\b": "{first!r} tells about the tool; write it as an order",
     rf"(?!.*\b{_OBJECT}\b)(?:[a-z]+ ){{1,3}}{_NOUN}\Z": "{words!r} names a thing",
+    r"[a-z]+ (?:something|stuff|things)\b": "{words!r} leaves open what",
 }
 """Patterns for the words of a sentence that does not begin with an action ("Text extraction") → the reason."""
 
