@@ -30,6 +30,16 @@ def bb_mcp_server() -> NoReturn:
     main(["serve", "--profile", "bb", *sys.argv[1:]])
 
 
+def brooklyn() -> NoReturn:
+    """The `brooklyn` command: the profile `brooklyn`, its state and its checks."""
+    args = sys.argv[1:]
+    if args[:2] == ["mcp", "start"]:
+        main(["serve", "--profile", "brooklyn", *args[2:]])
+    from longshore.cli.brooklyn import run_brooklyn
+
+    sys.exit(run_brooklyn(args))
+
+
 def contextgraph_ghost() -> NoReturn:
     """The `contextgraph-ghost` command: the profile `ghost`."""
     main(["serve", "--profile", "ghost", *sys.argv[1:]])

@@ -67,6 +67,14 @@ def _declare_toolsets(app: Server) -> None:
     app.add_indexed(INDEX)
 
 
+def _declare_brooklyn(app: Server) -> None:
+    from longshore.dialects.brooklyn import DOCUMENT_TOOLS
+
+    app.asks_token = True
+    app.add_indexed(INDEX, "discovery", "browser")
+    app.catalog.dialect_tools = DOCUMENT_TOOLS
+
+
 def _declare_browseros(app: Server) -> None:
     from longshore.dialects.browseros import DOCUMENT_TOOLS
 
@@ -103,10 +111,12 @@ BROWSEROS_CONFIG: Final = ForeignConfig(
     toolsets=_BROWSEROS_TOOLSETS,
     shared=("timeout",),
 )
+_BROWSER_GRACE: Final = 60
+"""Seconds, so that a piped call of the browser is answered though the input has ended."""
 _BROWSEROS_DEFAULTS: Final = {
     "server.dialect": "browseros",
     "server.transport": "auto",
-    "server.eof_grace": 60,  # a piped call of the browser is answered, though the input has ended
+    "server.eof_grace": _BROWSER_GRACE,
     "http.lines": True,
     "auth.mode": "optional",
     # What callers without a token may not do. Empty lists grant it to them.
@@ -129,6 +139,19 @@ PROFILES: Final = {
         closed=True,
         defaults={"server.dialect": "bb", "server.log_level": "debug", "telemetry.records": True, "auth.mode": "off"},
     ),
+    "brooklyn": Profile(
+        server="brooklyn",
+        title="Brooklyn",
+        instructions=INSTRUCTIONS,
+        declare=_declare_brooklyn,
+        categories=CATEGORIES,
+        defaults={
+            "server.dialect": "brooklyn",
+            "server.schemas": "brooklyn",
+            "server.eof_grace": _BROWSER_GRACE,
+            "http.port": 3000,
+        },
+    ),
     "browseros": Profile(
         server="browseros",
         title="BrowserOS",
@@ -147,7 +170,7 @@ PROFILES: Final = {
         defaults={"server.dialect": "ghost", "toolsets.context.format": "json"},
     ),
 }
-"""The profiles by name. `bb`, `browseros` and `ghost` are those of the documents."""
+"""The profiles by name. All but `longshore` are those of the documents."""
 
 
 def make(name: str = "longshore", *, empty: bool = False) -> Server:

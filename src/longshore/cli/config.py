@@ -35,7 +35,7 @@ _FOR = "The server whose toolsets' options are meant, as for `longshore serve`. 
     PROFILE_OPTION,
     "profile",
     metavar="NAME",
-    help="The profile of the built-in server that is meant: bb, browseros, ghost.",
+    help="The profile of the built-in server that is meant: bb, brooklyn, browseros, ghost.",
 )
 def show(target: str | None, with_origin: bool, as_json: bool, path: str | None, profile: str | None) -> None:
     """Show every value.

@@ -28,7 +28,7 @@ class Check(Struct, frozen=True):
 
     name: str
     state: State
-    detail: str
+    detail: str = ""
     fix: str = ""
 
 
@@ -36,7 +36,12 @@ class Check(Struct, frozen=True):
 @click.argument("target", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--config", "path", metavar="PATH", help="Read this file in place of the project's longshore.toml.")
-@click.option(PROFILE_OPTION, "profile", metavar="NAME", help="The profile of the built-in server that is meant: bb.")
+@click.option(
+    PROFILE_OPTION,
+    "profile",
+    metavar="NAME",
+    help="The profile of the built-in server that is meant: bb, brooklyn, browseros, ghost.",
+)
 def doctor(target: str | None, as_json: bool, path: str | None, profile: str | None) -> int:
     """Say what works here, what does not, and the fix.
 
@@ -57,7 +62,7 @@ def doctor(target: str | None, as_json: bool, path: str | None, profile: str | N
     if as_json:
         click.echo(json.format(json.encode(found), indent=2))
     else:
-        Screen().lines(line for check in found for line in _show(check))
+        Screen().lines(line for check in found for line in show(check))
     return 1 if any(check.state == "failed" for check in found) else 0
 
 
@@ -151,6 +156,8 @@ def _mechanisms() -> list[Check]:
     return [Check(each.name, "ok" if each.active else "missing", each.why, each.fix) for each in mechanisms()]
 
 
-def _show(check: Check) -> list[Line]:
-    lines: list[Line] = [(0, [(f"{check.state:8}", _STYLES[check.state]), (f"{check.name}: {check.detail}", "")])]
+def show(check: Check) -> list[Line]:
+    """A check as lines for a person."""
+    said = f"{check.name}: {check.detail}" if check.detail else check.name
+    lines: list[Line] = [(0, [(f"{check.state:8}", _STYLES[check.state]), (said, "")])]
     return [*lines, (8, [(f"fix: {check.fix}", "bold")])] if check.fix else lines

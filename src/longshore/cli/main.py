@@ -69,10 +69,10 @@ def cli() -> None:
     """An MCP server that any agent can plug in."""
 
 
-def run(argv: list[str]) -> int:
+def run(argv: list[str], command: click.Command = cli, program: str = "longshore") -> int:
     """Run a command line (without the program's name); the exit code. It never raises for a user's mistake."""
     try:
-        result = cli.main(argv, prog_name="longshore", standalone_mode=False)
+        result = command.main(argv, prog_name=program, standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - the parent may have closed it
             sys.stdout.flush()
     except click.ClickException as error:

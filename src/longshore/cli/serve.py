@@ -55,7 +55,10 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
 @click.option(
-    PROFILE_OPTION, "profile", metavar="NAME", help="Serve this profile of the built-in server: bb, browseros, ghost."
+    PROFILE_OPTION,
+    "profile",
+    metavar="NAME",
+    help="Serve this profile of the built-in server: bb, brooklyn, browseros, ghost.",
 )
 @click.option(
     SET_OPTION, "pairs", multiple=True, metavar="KEY=VALUE", help="Set any key: toolsets.notes.folder=x. Repeatable."

@@ -25,7 +25,7 @@ Folders: TypeAlias = Annotated[list[str], Meta(extra={"kind": "folders"})]
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 LogFormat: TypeAlias = Literal["auto", "pretty", "json"]
 SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
-DialectName: TypeAlias = Literal["bb", "browseros", "ghost"]
+DialectName: TypeAlias = Literal["bb", "brooklyn", "browseros", "ghost"]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):

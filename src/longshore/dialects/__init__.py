@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from longshore.protocol.dialect import Dialect
 
-NAMES = ("bb", "browseros", "ghost")
+NAMES = ("bb", "brooklyn", "browseros", "ghost")
 
 
 def load_dialect(name: str) -> Dialect:

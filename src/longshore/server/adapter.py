@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType
 from longshore.errors import Forbidden
 from longshore.protocol.dialect import Dialect, DocumentTool, Failure, ToolFailure
 from longshore.protocol.peer import Peer, is_enveloped
-from longshore.protocol.revisions import METHODS, Revision
+from longshore.protocol.revisions import LOG_LEVELS, METHODS, Revision
 from longshore.server.batch import handle_batch
 from longshore.server.link import Link, WrappedLink
 from longshore.server.methods import handshake_result
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _TRACE_FRAMES = 20
 """Of a stack trace, the innermost ones: they say where it went wrong."""
+_NO_LOG = len(LOG_LEVELS)
+"""The rank above all levels: who makes no handshake gets no log messages until it sets a level."""
 
 
 class _Answer(Struct):
@@ -150,7 +152,7 @@ class DialectAdapter:
     def _answer(self, request: Message, frame: bytes, link: Link) -> bytes | None:
         dialect = self.dialect
         if link.session.peer is None and self._early is not None:
-            link.session.open(Peer(self._early, {}, {}))
+            link.session.open(Peer(self._early, {}, {}, _NO_LOG))
         try:
             params = _read_params(request.params)
         except BROKEN:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from longshore.errors import ToolError
@@ -138,6 +139,32 @@ class Discovery(Toolset):
             lines.insert(0, f"Categories: {count_categories(tools)}")
         left = len(found) - offset - PAGE
         return "\n".join(lines) + (f"\n… {left} more: offset={offset + PAGE}" if left > 0 else "")
+
+    @tool(category="discovery", effects="read", run="inline", listed=False)
+    def brooklyn_status(
+        self,
+        detail: Annotated[
+            Literal["basic", "full", "teams"], "Optional. How much to say; teams says the same as basic"
+        ] = "basic",
+    ) -> str:
+        """Show whether the server works, its version and what is unavailable, as JSON."""
+        app = self._app
+        tools = app.engine.listed_tools()
+        unavailable = {each.name: each.unavailable for each in app.catalog.toolsets.values() if each.unavailable}
+        made: dict[str, Any] = {
+            "success": True,
+            "status": "degraded" if unavailable else "ok",
+            "name": app.name,
+            "version": app.version,
+            "uptimeSeconds": round(monotonic() - app.engine.executor.since, 1),
+            "tools": len(tools),
+            "unavailable": unavailable,
+        }
+        if detail == "full":
+            made["server"] = self.server_status()
+        elif detail == "teams":
+            made["notice"] = "there are no teams here: what is opened belongs to its caller"
+        return msgspec.json.encode(made).decode()
 
     def _uses_folders(self) -> bool:
         offered = {entry.toolset for entry in self._app.engine.tools.values() if entry.toolset is not None}

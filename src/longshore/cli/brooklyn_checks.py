@@ -1,0 +1,224 @@
+"""The checks of Brooklyn's documents: a server is started, given lines on its stdin, and what it writes is compared."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from longshore.cli.doctor import Check
+from longshore.errors import TargetError
+from longshore.protocol.peer import OWN_ENVELOPE
+from longshore.protocol.revisions import LEGACY, MODERN
+from longshore.schema.kinds import as_array, as_object
+from longshore.wire.codec import INTERNAL_ERROR, METHOD_NOT_FOUND, PARSE_ERROR
+
+SECONDS: Final = 60.0
+"""For a server to answer a few lines and end. It is a bound, not an expectation."""
+STDERR_CHARACTERS: Final = 2_000
+"""Of a server's stderr in a message, the last ones."""
+LIST, CALL, FAILING, UNKNOWN = range(1, 5)
+"""The ids of the requests without a handshake."""
+FAILING_TOOL: Final = "navigate_to_url"
+
+Json = dict[str, Any]
+Compare = Callable[["Exchange"], str]
+"""Returns what is wrong; nothing if all is well."""
+
+
+class Exchange(Struct, frozen=True):
+    """What a server wrote on stdout for some lines and the end of input, line by line, and how it ended."""
+
+    lines: list[bytes]
+    exit_code: int
+
+    @property
+    def frames(self) -> list[Json]:
+        """The lines that are messages of JSON-RPC."""
+        decoded = (_decode(line) for line in self.lines)
+        return [frame for frame in decoded if frame.get("jsonrpc") == "2.0"]
+
+    def answer(self, id: Any) -> Json:
+        """The answer to a request; empty if there is none."""
+        none: Json = {}
+        return next((each for each in self.frames if each.get("id", "") == id and "method" not in each), none)
+
+    def result(self, id: Any) -> Json:
+        return as_object(self.answer(id).get("result"))
+
+    def error(self, id: Any) -> Json:
+        return as_object(self.answer(id).get("error"))
+
+    def tools(self, id: Any) -> list[Json]:
+        return [as_object(each) for each in as_array(self.result(id).get("tools"))]
+
+
+def request(id: int, method: str, **params: Any) -> Json:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def exchange(argv: Sequence[str], *messages: Json | bytes) -> Exchange:
+    """Start a server, write these lines and end its input. Raises TargetError if nothing can be learnt so."""
+    given = b"".join((each if isinstance(each, bytes) else msgspec.json.encode(each)) + b"\n" for each in messages)
+    try:
+        done = subprocess.run(argv, input=given, capture_output=True, timeout=SECONDS, check=False)
+    except OSError as problem:
+        raise TargetError(f"{argv[0]}: {problem.strerror or problem}") from None
+    except subprocess.TimeoutExpired:
+        raise TargetError(f"{argv[0]} did not end within {SECONDS:g} s of the end of its input") from None
+    found = Exchange(done.stdout.splitlines(), done.returncode)
+    if not found.frames:
+        said = done.stderr.decode(errors="replace")[-STDERR_CHARACTERS:].strip()
+        raise TargetError(f"{argv[0]} ended with {done.returncode} and answered nothing; it said: {said or 'nothing'}")
+    return found
+
+
+def check_protocol(argv: Sequence[str]) -> Iterator[Check]:
+    """The checks of a server's messages: without a handshake, with one, and of 2026-07-28."""
+    bare = exchange(
+        argv,
+        request(LIST, "tools/list"),
+        request(CALL, "tools/call", name="brooklyn_status", arguments={}),
+        request(FAILING, "tools/call", name=FAILING_TOOL, arguments={"url": "file:///"}),
+        request(UNKNOWN, "brooklyn/unknown"),
+        {"jsonrpc": "2.0", "method": "notifications/unknown"},
+        b"{no json",
+    )
+    yield from _compare(bare, _WITHOUT_HANDSHAKE)
+    if FAILING_TOOL in [each.get("name") for each in bare.tools(LIST)]:
+        yield from _compare(bare, _FAILED_TOOL)
+    else:
+        why = f"{FAILING_TOOL} is not on offer, so no tool can be made to fail"
+        yield Check(next(iter(_FAILED_TOOL)), "missing", why, "brooklyn status says what can't run here")
+    info = {"name": "brooklyn-check", "version": "1"}
+    handshake = request(LIST, "initialize", protocolVersion=LEGACY[-1], capabilities={}, clientInfo=info)
+    started = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    yield from _compare(exchange(argv, handshake, started, request(CALL, "tools/list")), _WITH_HANDSHAKE)
+    modern = request(LIST, "tools/list", _meta=msgspec.Raw(OWN_ENVELOPE))
+    yield from _compare(exchange(argv, modern), _MODERN)
+
+
+def listed_tools(argv: Sequence[str]) -> list[Json]:
+    """The tools that a server lists without a handshake, under MCP's keys. Raises TargetError if there is no list."""
+    found = exchange(argv, request(LIST, "tools/list"))
+    if "tools" not in found.result(LIST):
+        raise TargetError(f"{argv[0]} lists no tools without a handshake; longshore lint --profile brooklyn makes one")
+    return [_under_mcp_keys(each) for each in found.tools(LIST)]
+
+
+def _under_mcp_keys(tool: Json) -> Json:
+    made = {key: value for key, value in tool.items() if key not in ("input_schema", "category")}
+    made.setdefault("inputSchema", tool.get("input_schema"))
+    if "category" in tool:
+        made["_meta"] = as_object(tool.get("_meta")) | {"longshore/category": tool["category"]}
+    return made
+
+
+def _compare(found: Exchange, checks: dict[str, Compare]) -> Iterator[Check]:
+    for says, compare in checks.items():
+        wrong = compare(found)
+        yield Check(says, "failed" if wrong else "ok", wrong)
+
+
+def _decode(text: bytes | str) -> Json:
+    """A JSON object; empty if it is none."""
+    try:
+        return as_object(msgspec.json.decode(text))
+    except msgspec.DecodeError:
+        return {}
+
+
+# -- what is compared; each returns what is wrong
+
+
+def _stdout_is_messages(found: Exchange) -> str:
+    other = [line for line in found.lines if _decode(line).get("jsonrpc") != "2.0"]
+    return f"{len(other)} lines are none, such as {other[0][:80]!r}" if other else ""
+
+
+def _answers_once(found: Exchange) -> str:
+    answered = [each.get("id") for each in found.frames if "method" not in each]
+    expected = [LIST, CALL, FAILING, UNKNOWN, None]
+    return "" if sorted(map(str, answered)) == sorted(map(str, expected)) else f"answers have the ids {answered}"
+
+
+def _is_wrapped(found: Exchange) -> str:
+    result = found.result(CALL)
+    content = as_array(result.get("content"))
+    if not content:
+        return f"its result is {msgspec.json.encode(found.answer(CALL))[:200].decode()}"
+    if "success" in result:
+        return "the tool's own object is the result, beside content"
+    untyped = [each for each in content if not isinstance(as_object(each).get("type"), str)]
+    return f"{len(untyped)} items of content have no type" if untyped else ""
+
+
+def _is_json_text(found: Exchange) -> str:
+    first = as_object(next(iter(as_array(found.result(CALL).get("content"))), None))
+    text = first.get("text")
+    if first.get("type") != "text" or not isinstance(text, str):
+        return "the first item is no text"
+    return "" if "success" in _decode(text) else f"its text is {text[:80]!r}"
+
+
+def _has_snake_key(found: Exchange) -> str:
+    return _wrong_keys(found.tools(LIST), needed="input_schema", forbidden="inputSchema")
+
+
+def _has_both_keys(found: Exchange) -> str:
+    return _wrong_keys(found.tools(CALL), needed="inputSchema") or _wrong_keys(found.tools(CALL), needed="input_schema")
+
+
+def _wrong_keys(tools: list[Json], *, needed: str, forbidden: str = "") -> str:
+    if not tools:
+        return "there are no tools"
+    wrong = [str(each.get("name")) for each in tools if not as_object(each.get(needed)) or forbidden in each]
+    return f"not so for {', '.join(wrong[:5])}" if wrong else ""
+
+
+def _failed_tool(found: Exchange) -> str:
+    error = found.error(FAILING)
+    data = as_object(error.get("data"))
+    said = error.get("code"), error.get("message"), data.get("toolName")
+    if said != (INTERNAL_ERROR, "Tool execution failed", FAILING_TOOL) or not data.get("error"):
+        return f"the answer is {msgspec.json.encode(found.answer(FAILING))[:200].decode()}"
+    return ""
+
+
+def _has_code(id: int | None, code: int) -> Compare:
+    return lambda found: "" if found.error(id).get("code") == code else f"the answer is {found.answer(id)}"[:200]
+
+
+def _ended_well(found: Exchange) -> str:
+    return f"the exit code is {found.exit_code}" if found.exit_code else ""
+
+
+def _agrees_on_revision(found: Exchange) -> str:
+    version = found.result(LIST).get("protocolVersion")
+    return "" if version == LEGACY[-1] else f"the revision is {version!r}"
+
+
+def _is_modern(found: Exchange) -> str:
+    kind = found.result(LIST).get("resultType")
+    return "" if kind == "complete" else f"resultType is {kind!r}"
+
+
+_WITHOUT_HANDSHAKE: Final[dict[str, Compare]] = {
+    "every line on stdout is a message": _stdout_is_messages,
+    "each request is answered once, notifications are not": _answers_once,
+    "a result is wrapped in content, and its items have a type": _is_wrapped,
+    "an object is JSON text": _is_json_text,
+    "a list has input_schema": _has_snake_key,
+    "an unknown method is -32601": _has_code(UNKNOWN, METHOD_NOT_FOUND),
+    "a line that is no JSON is -32700": _has_code(None, PARSE_ERROR),
+    "the server ends with its input": _ended_well,
+}
+_FAILED_TOOL: Final[dict[str, Compare]] = {"a failed tool is -32603 with toolName and error": _failed_tool}
+_WITH_HANDSHAKE: Final[dict[str, Compare]] = {
+    f"a handshake agrees on {LEGACY[-1]}": _agrees_on_revision,
+    "after a handshake a list has both keys": _has_both_keys,
+}
+_MODERN: Final[dict[str, Compare]] = {f"a request of {MODERN[-1]} gets MCP": _is_modern}

@@ -1,0 +1,1 @@
+   description: "Tool description. Either 'paramA' or 'paramB' must be provided."

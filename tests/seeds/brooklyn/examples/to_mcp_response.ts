@@ -1,0 +1,10 @@
+function toMCPResponse(toolResult: any): MCPToolResponse {
+  return {
+    content: [
+      {
+        type: "text",
+        text: JSON.stringify(toolResult),
+      },
+    ],
+  };
+}

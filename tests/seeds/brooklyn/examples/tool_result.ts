@@ -1,0 +1,1 @@
+{ success: true, browserId: "browser-123", metadata: {...} }

@@ -1,0 +1,4 @@
+// FORBIDDEN
+inputSchema: {
+  anyOf: [{ required: ["path"] }, { required: ["auditId"] }]
+}

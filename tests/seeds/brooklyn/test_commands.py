@@ -1,0 +1,209 @@
+"""The commands of `brooklyn`: what starts, what says the state, and the two that check a server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshore import __version__
+from process.conftest import Workshop
+from process.peer import LONGSHORE, PYTHON, encode, initialize
+from toolsets.browser.conftest import browser_path as browser_path
+from waiting import PATIENCE
+
+from .document import COMMAND, LIST
+from .test_document import TOOLS
+
+LOADED = """
+import sys
+sys.argv = ["brooklyn", "mcp", "start", "--log-level", "warning"]
+from longshore.__main__ import brooklyn
+try:
+    brooklyn()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+RAW = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line) if line.startswith('{"') else {}
+    if "id" in request:
+        result = {"tools": [TOOL]} if request["method"] == "tools/list" else {"success": True, "browserId": "b"}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+print("server stopped")
+"""
+"""A server that makes the mistakes of the document: raw results, logs on stdout, MCP's key in lists."""
+NAMED = {"name": "navigate_to_url", "description": "URL navigation functionality", "inputSchema": {"anyOf": []}}
+
+
+def run(workshop: Workshop, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *argv],
+        cwd=workshop.folder,
+        env=workshop.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE,
+    )
+
+
+@pytest.fixture
+def raw(workshop: Workshop) -> list[str]:
+    """The command of a server that does everything wrong."""
+    return [sys.executable, str(workshop.write(RAW.replace("TOOL", json.dumps(NAMED)), "raw.py"))]
+
+
+@pytest.fixture
+def broken(workshop: Workshop) -> None:
+    """The server has no browser, and says so."""
+    workshop.write('[toolsets.browser]\npath = "/no/such/browser"\n', "longshore.toml")
+
+
+# -- starting
+
+
+def test_mcp_start_reaches_stdio_without_the_library_of_the_command_line(workshop: Workshop) -> None:
+    """S-21."""
+    done = workshop.run([*PYTHON, str(workshop.write(LOADED))], initialize(), LIST)
+    assert len(done.stdout.splitlines()) == 2, done.stderr
+    assert not {"click", "rich", "longshore.cli", "asyncio"} & set(done.stderr.decode().split())
+
+
+def test_the_web_server_has_a_port_of_its_own_and_the_options_of_serve(workshop: Workshop) -> None:
+    shown = workshop.run([*LONGSHORE, "config", "show", "--json", "--profile", "brooklyn"])
+    assert json.loads(shown.stdout)["http"]["port"] == 3000
+    done = run(workshop, "web", "start", "--port", "x")
+    assert done.returncode == 2 and '--port: expected a whole number, got "x"' in done.stderr
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"], ["mcp"], ["check", "--help"]])
+def test_the_commands_are_listed(workshop: Workshop, argv: list[str]) -> None:
+    done = run(workshop, *argv)
+    expected = ["schema", "protocol"] if "check" in argv else ["start", "status"] if "mcp" in argv else ["mcp", "web"]
+    assert all(f"\n  {name} " in done.stdout + done.stderr for name in expected)
+
+
+def test_an_unknown_command_is_refused_and_the_version_printed(workshop: Workshop) -> None:
+    done = run(workshop, "mcp", "stop")
+    assert done.returncode == 2 and "No such command 'stop'" in done.stderr
+    assert run(workshop, "--version").stdout == f"brooklyn {__version__}\n"
+
+
+# -- the state
+
+
+def test_mcp_status_prints_what_brooklyn_status_answers(workshop: Workshop, browser_path: str) -> None:
+    done = run(workshop, "mcp", "status")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["status"], found["server"]["name"]) == ("ok", "brooklyn")
+
+
+def test_mcp_status_exits_with_1_where_something_is_unavailable(workshop: Workshop, broken: None) -> None:
+    done = run(workshop, "mcp", "status")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["unavailable"].keys() == {"browser"}
+
+
+def test_mcp_status_says_why_a_server_does_not_start(workshop: Workshop) -> None:
+    workshop.write("[server]\ntimeout = 'soon'\n", "longshore.toml")
+    done = run(workshop, "mcp", "status")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "longshore.toml:2: server.timeout" in done.stderr
+
+
+def test_status_says_what_works_and_what_does_not(workshop: Workshop, broken: None) -> None:
+    done = run(workshop, "status")
+    assert done.returncode == 1 and "failed  browser: " in done.stdout
+    checks = {each["name"]: each["state"] for each in json.loads(run(workshop, "status", "--json").stdout)}
+    assert (checks["discovery"], checks["browser"]) == ("ok", "failed")
+    assert "filesystem" not in checks
+
+
+# -- the two checks
+
+
+def states(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in json.loads(done.stdout)}
+
+
+def test_the_protocol_of_our_server_is_as_the_document_says(workshop: Workshop, browser_path: str) -> None:
+    """S-22, S-23, S-120."""
+    done = run(workshop, "check", "protocol")
+    assert done.returncode == 0, done.stdout
+    assert all(line.startswith("ok ") for line in done.stdout.splitlines())
+    assert "a result is wrapped in content, and its items have a type" in done.stdout
+
+
+def test_the_schemas_of_our_server_break_no_rule(workshop: Workshop, browser_path: str) -> None:
+    """S-22, S-116, S-120: at no level, so warnings count too."""
+    done = run(workshop, "check", "schema", "--strict")
+    assert done.returncode == 0 and "nothing found in 13 tools" in done.stdout, done.stdout
+    assert json.loads(run(workshop, "check", "schema", "--json").stdout)["findings"] == []
+
+
+def test_each_mistake_of_the_document_is_found_in_a_server_that_makes_it(workshop: Workshop, raw: list[str]) -> None:
+    """S-4, S-12, S-19, S-23, S-24, S-119."""
+    done = run(workshop, "check", "protocol", "--json", "--", *raw)
+    assert done.returncode == 1, done.stderr
+    found = states(done)
+    assert {name for name, state in found.items() if state == "ok"} == {"the server ends with its input"}
+    said = {each["name"]: each["detail"] for each in json.loads(done.stdout)}
+    assert '"browserId":"b"' in said["a result is wrapped in content, and its items have a type"]
+    assert "server stopped" in said["every line on stdout is a message"]
+    assert said["a list has input_schema"] == "not so for navigate_to_url"
+
+
+def test_each_bad_schema_is_found_in_a_server_that_lists_it(workshop: Workshop, raw: list[str]) -> None:
+    """S-22, S-93, S-119."""
+    done = run(workshop, "check", "schema", "--", *raw)
+    assert done.returncode == 1
+    assert "E04" in done.stdout and "B51" in done.stdout
+
+
+def test_without_a_browser_no_tool_can_be_made_to_fail(workshop: Workshop, broken: None) -> None:
+    found = states(run(workshop, "check", "protocol", "--json"))
+    assert found.pop("a failed tool is -32603 with toolName and error") == "missing"
+    assert set(found.values()) == {"ok"}
+
+
+@pytest.mark.parametrize("check", ["schema", "protocol"])
+def test_what_can_not_be_checked_exits_with_2(workshop: Workshop, check: str) -> None:
+    ends = ["sh", "-c", "echo no configuration >&2; exit 3"]
+    done = run(workshop, "check", check, "--", *ends)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "sh ended with 3 and answered nothing; it said: no configuration" in done.stderr
+    missing = run(workshop, "check", check, "--", "/no/such/program")
+    assert missing.returncode == 2 and "/no/such/program: No such file or directory" in missing.stderr
+
+
+def test_a_server_that_needs_a_handshake_is_for_lint(workshop: Workshop) -> None:
+    path = workshop.write(TOOLS, "mine.py")
+    done = run(workshop, "check", "schema", "--", *LONGSHORE, "serve", str(path))
+    assert done.returncode == 2 and "lists no tools without a handshake; longshore lint" in done.stderr
+
+
+def test_a_server_that_does_not_end_with_its_input_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from longshore.cli import brooklyn_checks
+    from longshore.cli.brooklyn import run_brooklyn
+
+    monkeypatch.setattr(brooklyn_checks, "SECONDS", 0.05)
+    assert run_brooklyn(["check", "protocol", "--", "sleep", "600"]) == 2
+    assert "sleep did not end within 0.05 s of the end of its input" in capsys.readouterr().err
+
+
+def test_the_document_names_are_those_of_the_list(workshop: Workshop, browser_path: str) -> None:
+    """S-119: a tool that is missing from the list is one that cannot be found."""
+    from longshore.dialects.brooklyn import DOCUMENT_TOOLS
+
+    done = workshop.run([COMMAND, "mcp", "start"], data=encode(LIST))
+    listed: list[Any] = json.loads(done.stdout)["result"]["tools"]
+    assert [each["name"] for each in listed] == [*DOCUMENT_TOOLS]
