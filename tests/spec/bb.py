@@ -1,4 +1,4 @@
-"""What the document of bb-mcp-server says (S-158 to S-200), and which tests show it.
+"""What the document of bb-mcp-server says (S-157 to S-200), and which tests show it.
 
 Rows as in `manifest.py`. Levels: M must, D is described so, X an example, Y may, F an extension of a later
 version, which here is what a handshake with a dated version gives.
@@ -16,6 +16,12 @@ def _row(level: str, says: str, *tests: str) -> Row:
 
 
 BB_ROWS: dict[str, Row] = {
+    "S-157": _row(
+        "M",
+        "The methods are initialize, tools/list and tools/call.",
+        "test_the_session_of_the_document_is_answered_as_it_says",
+        "test_an_unknown_method_is_not_found_before_and_after_the_handshake",
+    ),
     "S-158": _row("M", "All messages follow JSON-RPC 2.0.", "test_a_message_of_the_wrong_form_is_an_invalid_request"),
     "S-159": _row("M", 'A request has jsonrpc "2.0".', "test_a_message_of_the_wrong_form_is_an_invalid_request"),
     "S-160": _row("M", "A request's method is a string.", "test_a_message_of_the_wrong_form_is_an_invalid_request"),
@@ -202,4 +208,4 @@ BB_ROWS: dict[str, Row] = {
         "test_a_batch_is_taken_after_a_handshake_of_2025_03_26",
     ),
 }
-BB_REQUIREMENTS = [f"S-{n}" for n in range(158, 201)]
+BB_REQUIREMENTS = [f"S-{n}" for n in range(157, 201)]

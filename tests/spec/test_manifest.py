@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .bb import BB_REQUIREMENTS, BB_ROWS
+from .brooklyn import BROOKLYN_LEFT_OUT, BROOKLYN_REQUIREMENTS, BROOKLYN_ROWS
 from .browseros import BROWSEROS_LEFT_OUT, BROWSEROS_REQUIREMENTS, BROWSEROS_ROWS
 from .client import CLIENT_LEFT_OUT, CLIENT_REQUIREMENTS, CLIENT_ROWS
 from .ghost import GHOST_LEFT_OUT, GHOST_REQUIREMENTS, GHOST_ROWS
@@ -22,6 +23,7 @@ SIDES = {
     "server": (REQUIREMENTS, ROWS, LEFT_OUT),
     "client": (CLIENT_REQUIREMENTS, CLIENT_ROWS, CLIENT_LEFT_OUT),
     "standards": (STANDARD_REQUIREMENTS, STANDARD_ROWS, STANDARD_LEFT_OUT),
+    "brooklyn": (BROOKLYN_REQUIREMENTS, BROOKLYN_ROWS, BROOKLYN_LEFT_OUT),
     "bb": (BB_REQUIREMENTS, BB_ROWS, {}),
     "ghost": (GHOST_REQUIREMENTS, GHOST_ROWS, GHOST_LEFT_OUT),
     "browseros": (BROWSEROS_REQUIREMENTS, BROWSEROS_ROWS, BROWSEROS_LEFT_OUT),
@@ -87,6 +89,17 @@ def test_every_requirement_has_a_row_or_a_reason(side: str) -> None:
     assert len(requirements) == len(set(requirements))
     assert set(requirements) == rows.keys() | left_out.keys()
     assert not rows.keys() & left_out.keys()
+
+
+def test_every_statement_of_the_five_documents_has_a_test_or_a_reason_on_the_page() -> None:
+    """S-1 to S-200, each in the manifest of one document."""
+    documents = [SIDES[side] for side in ("brooklyn", "browseros", "ghost", "bb")]
+    stated = [id for requirements, _, _ in documents for id in requirements]
+    assert sorted(stated, key=lambda id: int(id.removeprefix("S-"))) == [f"S-{n}" for n in range(1, 201)]
+    page = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
+    for _, rows, left_out in documents:
+        assert [id for id in left_out if f"\n| {id} | " not in page] == []
+        assert all(row.tests for row in rows.values())
 
 
 def test_every_line_of_the_checklist_binds_somebody() -> None:

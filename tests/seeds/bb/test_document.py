@@ -1,4 +1,4 @@
-"""Statements S-158 to S-200: the document of bb-mcp-server, said to the server of its entry point."""
+"""Statements S-157 to S-200: the document of bb-mcp-server, said to the server of its entry point."""
 
 from __future__ import annotations
 
