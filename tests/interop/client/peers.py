@@ -37,6 +37,12 @@ def command(peer: str, *arguments: str) -> list[str]:
     return [_need(node), "--require", str(SERVERS / "loopback.cjs"), _need(script), *arguments]
 
 
+def claude_code() -> str:
+    """The program of Claude Code."""
+    machine = MACHINES.get(platform.machine().lower(), "unknown")
+    return _need(NODE / "@anthropic-ai" / f"claude-code-linux-{machine}" / "claude")
+
+
 def _need(path: Path) -> str:
     if not path.exists():
         where = path.relative_to(INSTALLED.parent)

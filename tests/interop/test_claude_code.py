@@ -1,0 +1,88 @@
+"""Claude Code lists each entry point as connected, in a network of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from process.conftest import Workshop
+from process.conftest import workshop as workshop
+from seeds.brooklyn.document import text_of
+from seeds.browseros.test_shell import PRIVATE
+from services import need_command
+
+from .client.peers import claude_code
+
+ENTRY_POINTS = {
+    "longshore": "longshore serve",
+    "brooklyn": "brooklyn mcp start",
+    "browseros": "python -m browseros.mcp.server",
+    "contextgraph-ghost": "contextgraph-ghost",
+    "bb-mcp-server": "bb-mcp-server",
+}
+SECONDS = 120.0
+"""A bound, not an expectation: a line takes half a second, and a list waits for each server."""
+
+
+@pytest.fixture
+def shell(workshop: Workshop) -> Workshop:
+    """A folder in whose shell `claude` and our scripts are found, with a home that holds no settings."""
+    programs = workshop.folder / "programs"
+    programs.mkdir()
+    (programs / "claude").symlink_to(claude_code())
+    (workshop.folder / "home").mkdir()
+    strange = ("CLAUDE", "ANTHROPIC", "MCP_")
+    workshop.env = {key: value for key, value in workshop.env.items() if not key.startswith(strange)}
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), workshop.env["PATH"]])
+    workshop.env |= {"PATH": path, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    return workshop
+
+
+def run(shell: Workshop, script: str) -> str:
+    """What lines print, without a network."""
+    bwrap = need_command("bwrap", "bubblewrap")
+    done = subprocess.run(
+        [bwrap, *PRIVATE, "sh", "-u", "-c", script],
+        cwd=shell.folder,
+        env=shell.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def connected(printed: str) -> dict[str, str]:
+    """The servers that a list calls connected, with their commands."""
+    return dict(re.findall(r"^([\w-]+): (.*?) +- \S+ Connected$", printed, re.MULTILINE))
+
+
+def test_each_entry_point_is_listed_as_connected(shell: Workshop) -> None:
+    lines = [f"claude mcp add -s user {name} -- {command}" for name, command in ENTRY_POINTS.items()]
+    assert connected(run(shell, "\n".join([*lines, "claude mcp list"]))) == ENTRY_POINTS
+
+
+def test_the_lines_of_brooklyns_document_add_its_server(shell: Workshop) -> None:
+    """S-111: but for the first, which builds Brooklyn itself with bun."""
+    lines = [line for line in text_of("claude_code.sh").splitlines() if line.startswith("claude ")]
+    assert [line.split()[2] for line in lines] == ["remove", "add", "list"]
+    for _ in range(2):  # the second time there is one to remove
+        printed = run(shell, "\n".join(lines))
+        assert connected(printed) == {"brooklyn": "brooklyn mcp start"}
+    assert "Removed MCP server" in printed and "oneOf" not in printed
+
+
+def test_the_lines_of_the_context_graph_add_its_server(shell: Workshop) -> None:
+    """S-141, with the command that its document leaves out."""
+    line = 'claude mcp add-json contextgraph-ghost \'{"command": "contextgraph-ghost"}\''
+    page = Path(__file__).parents[2] / "docs" / "seeds.md"
+    assert f"$ {line}\n" in page.read_text(encoding="utf-8")
+    assert connected(run(shell, f"{line}\nclaude mcp list")) == {"contextgraph-ghost": "contextgraph-ghost"}
+    assert connected(run(shell, "claude mcp remove contextgraph-ghost\nclaude mcp list")) == {}
