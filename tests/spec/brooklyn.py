@@ -28,6 +28,7 @@ _LAUNCH = "test_a_browser_is_launched_as_the_document_shows"
 _PIPE = "test_the_piped_line_of_the_document_is_answered_and_logs_go_to_stderr"
 _FAILED = "test_a_failed_tool_is_the_error_of_the_document"
 _CONTENT = "test_each_kind_of_content_is_as_the_document_shows"
+_SCREENSHOT = "test_a_screenshot_is_text_an_image_and_a_link_that_can_be_read"
 _MESSAGES = "test_malformed_messages_have_the_codes_of_json_rpc"
 _HANDSHAKE = "test_a_handshake_gets_mcp"
 _BARE_POST = "test_http.py::test_a_bare_post_is_answered_in_the_form_of_the_document_and_begins_no_session"
@@ -67,8 +68,8 @@ BROOKLYN_ROWS: dict[str, Row] = {
         _LAUNCH,
     ),
     "S-8": _row("D", "A text has type and text.", _CONTENT, _LAUNCH),
-    "S-9": _row("D", "A resource link has uri, name, mimeType and description.", _CONTENT),
-    "S-10": _row("D", "An image has base64 data and a mimeType.", _CONTENT),
+    "S-9": _row("D", "A resource link has uri, name, mimeType and description.", _CONTENT, _SCREENSHOT),
+    "S-10": _row("D", "An image has base64 data and a mimeType.", _CONTENT, _SCREENSHOT),
     "S-11": _row(
         "M",
         "stdio has the exact form of MCP.",

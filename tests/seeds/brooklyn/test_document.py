@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 from process.conftest import Workshop
 from process.peer import Peer, call, failed, initialize, modern, notification, request, text_of
+from seeds.browseros.conftest import page as page
 from services import need_command
 from toolsets.browser.conftest import browser_path as browser_path
+from toolsets.browser.conftest import serve_pages as serve_pages
 from waiting import PATIENCE
 
 from . import document
@@ -151,6 +154,18 @@ def test_each_kind_of_content_is_as_the_document_shows(tools: Peer) -> None:
     [picture] = tools.call("picture")["result"]["content"]
     assert picture == read("image") | {"data": "iVBORw=="}
     assert set(tools.call("count")["result"]["content"][0]) == set(read("text"))
+
+
+def test_a_screenshot_is_text_an_image_and_a_link_that_can_be_read(server: Peer, page: str) -> None:
+    """S-7, S-9, S-10, S-104: all without a handshake."""
+    assert json.loads(text_of(server.call("navigate_to_url", 1, url=page)))["status"] == 200
+    said, picture, link = server.call("take_screenshot", 2, returnFormat="base64_thumbnail")["result"]["content"]
+    assert picture.keys() == read("image").keys() and picture["mimeType"] == read("image")["mimeType"]
+    assert link["type"] == "resource_link" and link.keys() >= read("resource_link").keys() - {"description"}
+    found = json.loads(said["text"])
+    assert (found["success"], found["uri"], found["name"]) == (True, link["uri"], link["name"])
+    [contents] = server.ask(request(3, "resources/read", uri=link["uri"]))["result"]["contents"]
+    assert b64decode(contents["blob"]).startswith(b"\x89PNG")
 
 
 def test_an_object_becomes_the_content_that_the_documents_function_makes(tools: Peer, tmp_path: Path) -> None:
