@@ -22,7 +22,12 @@ BB_ROWS: dict[str, Row] = {
         "test_the_session_of_the_document_is_answered_as_it_says",
         "test_an_unknown_method_is_not_found_before_and_after_the_handshake",
     ),
-    "S-158": _row("M", "All messages follow JSON-RPC 2.0.", "test_a_message_of_the_wrong_form_is_an_invalid_request"),
+    "S-158": _row(
+        "M",
+        "All messages follow JSON-RPC 2.0.",
+        "test_a_message_of_the_wrong_form_is_an_invalid_request",
+        "tests/seeds/bb/test_hostile.py::test_every_hostile_frame_gets_its_one_answer_and_the_process_lives",
+    ),
     "S-159": _row("M", 'A request has jsonrpc "2.0".', "test_a_message_of_the_wrong_form_is_an_invalid_request"),
     "S-160": _row("M", "A request's method is a string.", "test_a_message_of_the_wrong_form_is_an_invalid_request"),
     "S-161": _row(
