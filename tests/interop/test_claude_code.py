@@ -25,7 +25,7 @@ ENTRY_POINTS = {
     "contextgraph-ghost": "contextgraph-ghost",
     "bb-mcp-server": "bb-mcp-server",
 }
-SECONDS = 120.0
+SECONDS = 80.0
 """A bound, not an expectation: a line takes half a second, and a list waits for each server."""
 
 
@@ -39,7 +39,7 @@ def shell(workshop: Workshop) -> Workshop:
     strange = ("CLAUDE", "ANTHROPIC", "MCP_")
     workshop.env = {key: value for key, value in workshop.env.items() if not key.startswith(strange)}
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), workshop.env["PATH"]])
-    workshop.env |= {"PATH": path, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    workshop.env |= {"PATH": path, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "MCP_TIMEOUT": "60000"}
     return workshop
 
 
