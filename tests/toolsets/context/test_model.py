@@ -15,7 +15,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from counts import count
 from longshore.errors import ToolError
-from longshore.toolsets.context.records import Details, Edge, Moment, NewLink, Observation, Query, Targets
+from longshore.toolsets.context.records import (
+    Details,
+    Edge,
+    FileState,
+    Moment,
+    NewItem,
+    NewLink,
+    NewSource,
+    Observation,
+    Query,
+    Targets,
+)
 from services import PostgresServer
 
 from .graphs import ME, Clock, fact, opened, postgres_place
@@ -30,6 +41,10 @@ Link = tuple[str, str]
 """The names at both ends of an edge; all edges of the model have one relation."""
 LINKS: tuple[Link, ...] = (("first", "second"), ("second", "first"), ("second", "third"))
 RELATION = "knows"
+FILE = "notes.md"
+PARTS = ("introduction", "appendix")
+"""Names of what is in the file, of which only the file says something."""
+OF_FILE = NewSource(type="file", uri=FILE)
 
 
 @dataclass
@@ -63,7 +78,7 @@ def bring_back(beliefs: list[Belief], old: Belief) -> None:
 
 
 class Machine(RuleBasedStateMachine):
-    """Names are nodes. `beliefs` has, for each time at which something changed, what was believed from then on."""
+    """Names and parts are nodes. `beliefs` has, for each time at which something changed, what was believed from then on."""
 
     def __init__(self, new_place: Callable[[], AbstractContextManager[str]]) -> None:
         super().__init__()
@@ -72,7 +87,8 @@ class Machine(RuleBasedStateMachine):
         place = self.context.enter_context(new_place())
         self.store = self.context.enter_context(opened(place, clock=self.clock))
         self.nodes: dict[str, int] = {}
-        nothing: dict[str | Link, list[Belief]] = {each: [] for each in (*NAMES, *LINKS)}
+        self.parts: dict[str, int] = {}
+        nothing: dict[str | Link, list[Belief]] = {each: [] for each in (*NAMES, *PARTS, *LINKS)}
         self.beliefs: list[tuple[int, dict[str | Link, list[Belief]]]] = [(0, nothing)]
         self.gone: set[str] = set()
         """Nodes that are retracted."""
@@ -263,6 +279,22 @@ class Machine(RuleBasedStateMachine):
                 if of == name or (isinstance(of, tuple) and name in of):
                     state[of] = []
 
+    @rule(said=st.dictionaries(st.sampled_from(PARTS), st.sampled_from(WORDS)))
+    def save_file(self, said: dict[str, str]) -> None:
+        """The file says these texts, and nothing else; without any it is deleted."""
+        if said:
+            items = [NewItem(kind="section", name=part, text=text, path=FILE) for part, text in said.items()]
+            state = FileState(path=FILE, size=1, modified_ns=1, hash="", parser="")
+            self.parts |= {added.name: added.node for added in self.store.replace_file(state, items, OF_FILE)}
+        else:
+            self.store.forget_file(FILE, OF_FILE)
+        for part in PARTS:
+            beliefs = self.change(part)
+            for belief in [b for b in beliefs if b.is_open and b.text != said.get(part)]:
+                belief.ends, belief.is_open = self.clock.now, False
+            if part in said and not any(b.is_open for b in beliefs):
+                beliefs.append(Belief(said[part], self.clock.now, None))
+
     @rule()
     def add_nothing(self) -> None:
         try:
@@ -286,7 +318,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def each_moment_is_exact(self) -> None:
         now = self.clock.now
-        for name, node in self.nodes.items():
+        for name, node in (self.nodes | self.parts).items():
             current = sorted(o.text for o in self.store.observations(node))
             assert current == self.believed(name, self.clock.now, self.clock.now), name
             for valid_at in (now - 60, now - 20, now - 3, now, now + 15):
@@ -308,7 +340,7 @@ class Machine(RuleBasedStateMachine):
     def contradictions_are_shown(self) -> None:
         hits = self.store.query(Query(text=" ".join(WORDS))).hits
         state, now = self.beliefs[-1][1], self.clock.now
-        shown = {name: [b for b in state[name] if b.holds(now)] for name in self.nodes}
+        shown = {name: [b for b in state[name] if b.holds(now)] for name in (*self.nodes, *self.parts)}
         for hit in hits:
             expected = [
                 b.text
@@ -328,9 +360,20 @@ class Machine(RuleBasedStateMachine):
         for word in WORDS:
             hits = self.store.query(Query(text=word)).hits
             now = self.clock.now
-            having = {name for name in self.nodes if word in self.believed(name, now, now)}
+            having = {name for name in self.nodes | self.parts if word in self.believed(name, now, now)}
             found = {hit.node.name for hit in hits if hit.found_by != "link"}
             assert found == having, word
+
+    @invariant()
+    def words_find_what_was_true_then(self) -> None:
+        """Also what has left its file; of a retracted node nothing is found, as known since then."""
+        for at, known_at in ((self.clock.now - 5, None), (self.clock.now - 5, self.clock.now - 5)):
+            for word in WORDS:
+                hits = self.store.query(Query(text=word, moment=Moment(valid_at=at, known_at=known_at))).hits
+                found = {hit.node.name for hit in hits if hit.found_by != "link"}
+                known = self.clock.now if known_at is None else known_at
+                having = {name for name in self.nodes | self.parts if word in self.believed(name, at, known)}
+                assert having - self.gone <= found <= having, (word, at, known_at)
 
 
 @contextmanager

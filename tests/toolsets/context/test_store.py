@@ -556,6 +556,22 @@ def test_what_agents_say_of_a_file_s_nodes_stays_when_the_file_is_no_more(store:
     assert texts(store, 2) == [] and len(store.neighbourhood([3])[1]) == 1
 
 
+@pytest.mark.parametrize("how", ["the file is deleted", "a part of it is deleted"])
+def test_what_has_left_its_file_is_found_as_of_before(store: Store, clock: Clock, how: str) -> None:
+    store.replace_file(state(), [symbol("walrus", "the budget is 7"), symbol("other", "body")], FILE)
+    then = clock.now
+    if how == "the file is deleted":
+        store.forget_file("a.py", FILE)
+    else:
+        store.replace_file(state(hash_="2"), [symbol("other", "body")], FILE)
+    for moment in (Moment(valid_at=then), Moment(known_at=then), Moment(valid_at=then, known_at=then)):
+        assert names(store, "budget", moment=moment) == ["walrus"]
+        assert names(store, "walrus", moment=moment) == ["walrus"]
+        assert [node.id for node in store.resolve("walrus", moment)] == [1]
+    now = Moment(valid_at=clock.now)
+    assert names(store, "budget") == names(store, "walrus", moment=now) == store.resolve("walrus", now) == []
+
+
 def test_what_was_retracted_in_a_file_is_told_apart_from_what_left_it(store: Store) -> None:
     store.replace_file(state(), [symbol("f", "body"), symbol("g", "other body")], FILE)
     store.retract(Targets(nodes=(1,)), ME)

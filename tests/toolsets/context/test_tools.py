@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -439,6 +440,18 @@ def test_files_are_ingested_and_only_changes_again(project: Path) -> None:
     assert ask(app, "ingest_path", path=".") == ".: 2 files: 2 unchanged"
     assert ask(app, "ingest_path", path="docs") == "docs: 1 file: 1 unchanged"
     assert "Files ingested: 2" in ask(app, "context_status")
+
+
+def test_a_deleted_file_is_shown_by_its_name_as_of_before(project: Path) -> None:
+    app = serve()
+    (project / "plan.md").write_text("# Plan\n\nThe walrus budget is 7.\n")
+    ask(app, "ingest_path", path=".")
+    then = datetime.now(UTC).isoformat()
+    (project / "plan.md").unlink()
+    ask(app, "ingest_path", path=".")
+    assert "No hits" in ask(app, "query_context", query="walrus budget")
+    assert "budget is 7" in ask(app, "query_context", query="walrus budget", as_of=then)
+    assert "budget is 7" in ask(app, "get_context", ids=["plan.md"], as_of=then)
 
 
 def test_an_ingest_reports_progress_and_can_be_cancelled(project: Path) -> None:

@@ -32,6 +32,7 @@ from longshore.toolsets.context.rows import (
     to_event,
     to_node,
     to_observation,
+    was_there,
 )
 
 EDGES: Final = 200
@@ -79,11 +80,14 @@ def targeted(transaction: Transaction, targets: Targets) -> Targeted:
     )
 
 
-def find_nodes(transaction: Transaction, name: str, *, include_retracted: bool = False) -> list[Node]:
-    """The nodes with this name or path, however it is written."""
+def find_nodes(
+    transaction: Transaction, name: str, moment: Moment, now: Microseconds, *, include_retracted: bool = False
+) -> list[Node]:
+    """The nodes that have this name or path, however it is written, and count at a moment."""
     sql = f"SELECT {NODE} FROM node WHERE name_key IN (?, ?) OR (path = ? AND path <> '') ORDER BY id LIMIT ?"
     rows = transaction.rows(sql, (name_key(name, ""), name_key(name, "/"), name, NEIGHBOURS))
-    return [node for node in map(to_node, rows) if include_retracted or node.retracted_at is None]
+    found = map(to_node, rows)
+    return [n for n in found if include_retracted or was_there(n.retracted_at, n.retracted_as, moment, now)]
 
 
 def observations_of(

@@ -111,6 +111,17 @@ def holds(table: str, moment: Moment, now: Microseconds) -> tuple[str, tuple[int
     return f"{table}.recorded_at <= ? AND {true_then} AND ({believed})", (known, valid, valid, known, valid)
 
 
+def was_there(
+    retracted_at: Microseconds | None, retracted_as: str | None, moment: Moment, now: Microseconds
+) -> bool:
+    """Whether a node counts at a moment: what was retracted never did, what has left its file did until then."""
+    if retracted_at is None:
+        return True
+    known = now if moment.known_at is None else moment.known_at
+    valid = now if moment.valid_at is None else moment.valid_at
+    return retracted_at > (min(valid, known) if retracted_as == "not in file" else known)
+
+
 def name_key(name: str, path: str) -> str:
     """What equal names have in common: case and spaces don't count, but in a file (a symbol) case does."""
     key = " ".join(normalize("NFKC", name).split())

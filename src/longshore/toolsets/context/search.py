@@ -58,6 +58,7 @@ from longshore.toolsets.context.rows import (
     name_key,
     nodes_by_id,
     sources_by_id,
+    was_there,
 )
 from longshore.toolsets.context.selecting import SELECTED, NodeFilter, where_chosen
 
@@ -211,7 +212,7 @@ class _Search:
 
     def _passing(self, nodes: list[int]) -> list[int]:
         """Those that exist at the moment and that the filters let through, in the same order."""
-        columns = "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name"
+        columns = "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name, retracted_as"
         for batch in batches(node for node in nodes if node not in self._rows):
             rows = self._transaction.rows(f"SELECT {columns} FROM node WHERE id IN ({marks(batch)})", batch)
             self._rows.update((row[0], row) for row in rows)
@@ -224,8 +225,8 @@ class _Search:
         return [node for node in passing if node not in young or node in seen]
 
     def _passes(self, row: Row) -> bool:
-        kind, path, retracted_at = row[1], row[2], row[7]
-        if retracted_at is not None and retracted_at <= self._known_at:
+        kind, path = row[1], row[2]
+        if not was_there(row[7], row[9], self._moment, self._now):
             return False
         if self._query.kinds and kind not in self._query.kinds:
             return False

@@ -12,7 +12,7 @@ from msgspec import Struct
 from longshore.errors import ToolError
 from longshore.toolsets.context.database import Transaction, marks
 from longshore.toolsets.context.reading import find_nodes
-from longshore.toolsets.context.records import ForgetMode, Node
+from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, Node
 from longshore.toolsets.context.rows import NODE, nodes_by_id, to_node
 
 SELECTED: Final = 10_000
@@ -75,14 +75,16 @@ def choice_code(mode: ForgetMode, nodes: Sequence[Node]) -> str:
     return blake2b(text.encode(), digest_size=4).hexdigest()
 
 
-def resolve(transaction: Transaction, reference: str, *, include_retracted: bool = False) -> list[Node]:
+def resolve(
+    transaction: Transaction, reference: str, moment: Moment, now: Microseconds, *, include_retracted: bool = False
+) -> list[Node]:
     """The nodes that an id, a name or a path means; of an observation or edge, the nodes that have it.
 
-    An id means a retracted node, too; a name or path only with `include_retracted`.
+    An id means a retracted node, too; a name or path one that counts at the moment, or any with `include_retracted`.
     """
     match = ID.fullmatch(reference.strip())
     if match is None:
-        return find_nodes(transaction, reference, include_retracted=include_retracted)
+        return find_nodes(transaction, reference, moment, now, include_retracted=include_retracted)
     id_, sql = int(match[2]), {"o": "SELECT node FROM observation", "e": "SELECT from_node, to_node FROM edge"}
     ids = [id_]
     if match[1] != "n":

@@ -260,12 +260,14 @@ class Store:
     def find(self, name: str, *, include_retracted: bool = False) -> list[Node]:
         """The nodes with this name or path, however it is written."""
         with self._database.reading() as transaction:
-            return reading.find_nodes(transaction, name, include_retracted=include_retracted)
+            now = self._now(last_known_at(transaction))
+            return reading.find_nodes(transaction, name, NOW, now, include_retracted=include_retracted)
 
-    def resolve(self, reference: str, *, include_retracted: bool = False) -> list[Node]:
-        """The nodes that an id (`n12`, or one of an observation or edge), a name or a path means."""
+    def resolve(self, reference: str, moment: Moment = NOW, *, include_retracted: bool = False) -> list[Node]:
+        """The nodes that an id (`n12`, or one of an observation or edge) means, or a name or path at a moment."""
         with self._database.reading() as transaction:
-            return selecting.resolve(transaction, reference, include_retracted=include_retracted)
+            now = self._now(last_known_at(transaction))
+            return selecting.resolve(transaction, reference, moment, now, include_retracted=include_retracted)
 
     def select(self, chosen: NodeFilter, *, retracted: bool = False) -> list[Node]:
         """The current nodes that a filter chooses, or those that somebody has retracted."""

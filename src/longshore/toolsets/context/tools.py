@@ -41,6 +41,7 @@ from longshore.toolsets.context.parameters import (
 from longshore.toolsets.context.place import Place, find_place, keep_out_of_git
 from longshore.toolsets.context.records import (
     ForgetReport,
+    Moment,
     NewSource,
     Node,
     NodeChange,
@@ -168,7 +169,7 @@ class ContextTools(Toolset):
             raise ToolError(f"depth={depth}: give 0 to {MOST_DEPTH}")
         moment = to_moment(as_of)
         with fit_errors(max_tokens), self._using() as store:
-            found, missing = _find(store, ids, include_retracted=bool(history))
+            found, missing = _find(store, ids, moment, include_retracted=bool(history))
             shown = [
                 details
                 for node in found
@@ -444,13 +445,15 @@ class ContextTools(Toolset):
         return answers.show_forgotten(how, report)
 
 
-def _find(store: Store, ids: Sequence[str], *, include_retracted: bool) -> tuple[list[Node], list[str]]:
+def _find(
+    store: Store, ids: Sequence[str], moment: Moment, *, include_retracted: bool
+) -> tuple[list[Node], list[str]]:
     """The nodes that ids, names and paths mean, and those of them that mean none. Raises ToolError."""
     if not 0 < len(ids) <= MOST_IDS:
         raise ToolError(f"{len(ids)} ids: give 1 to {MOST_IDS}")
     found, missing = dict[int, Node](), list[str]()
     for reference in ids:
-        nodes = store.resolve(reference, include_retracted=include_retracted)
+        nodes = store.resolve(reference, moment, include_retracted=include_retracted)
         found.update((node.id, node) for node in nodes)
         missing += [] if nodes else [reference]
     return list(found.values()), missing
