@@ -367,7 +367,8 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def words_find_what_was_true_then(self) -> None:
         """Also what has left its file; of a retracted node nothing is found, as known since then."""
-        for at, known_at in ((self.clock.now - 5, None), (self.clock.now - 5, self.clock.now - 5)):
+        before = sorted({at for at, _ in self.beliefs})[-2:][0]
+        for at, known_at in ((before, None), (before, before)):
             for word in WORDS:
                 hits = self.store.query(Query(text=word, moment=Moment(valid_at=at, known_at=known_at))).hits
                 found = {hit.node.name for hit in hits if hit.found_by != "link"}

@@ -18,7 +18,6 @@ import pytest
 
 from counts import count
 from longshore.errors import StoreError
-from longshore.text_search import tokenizer
 from longshore.toolsets.context import postings
 from longshore.toolsets.context.records import Query, Targets
 from longshore.toolsets.context.schema import APPLICATION_ID, MIGRATIONS
@@ -150,7 +149,7 @@ def test_another_tokenizer_indexes_all_texts_again(path: Path, monkeypatch: pyte
         store.add([fact("a", "alpha"), fact("b", "alpha old")], ME)
         store.supersede(2, "beta", ME)
         before = store.query(Query(text="alpha beta")).hits
-    monkeypatch.setattr(postings, "VERSION", tokenizer.VERSION + 1)
+    monkeypatch.setattr(postings, "INDEX_VERSION", postings.INDEX_VERSION + 1)
     with looking_into(path) as file:
         file.execute("DELETE FROM posting")
     with opened(path) as store:

@@ -42,11 +42,39 @@ def test_the_same_again_changes_nothing(store: Store) -> None:
     assert (after.nodes, after.observations, after.edges, after.events) == (2, 1, 1, before.events)
 
 
-def test_names_and_texts_that_differ_in_spaces_and_case_are_merged(store: Store) -> None:
-    assert outcomes(store, fact("Key rotation", "daily  at\nnoon")) == ["created"]
-    assert outcomes(store, fact(" KEY   Rotation ", "daily at noon")) == ["unchanged"]
+def test_names_that_differ_in_spaces_and_case_are_merged(store: Store) -> None:
+    assert outcomes(store, fact("Key rotation", "daily at noon")) == ["created"]
+    assert outcomes(store, fact(" KEY   Rotation ", " daily at noon\n")) == ["unchanged"]
     assert outcomes(store, fact("key rotation", "by cron")) == ["merged"]
-    assert texts(store, 1) == ["by cron", "daily  at\nnoon"]
+    assert texts(store, 1) == ["by cron", "daily at noon"]
+
+
+DIFFERENT = [
+    ("if a:\n    b()\n    c()", "if a:\n    b()\nc()"),
+    ("a:\n  b: 1\n  c: 2", "a:\n  b: 1\nc: 2"),
+    ("The area is 10² m", "The area is 102 m"),
+    ("daily  at\nnoon", "daily at noon"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_texts_that_differ_in_any_character_are_different(store: Store, one: str, other: str) -> None:
+    store.add([fact("A", one), fact("B", one)], ME)
+    assert outcomes(store, fact("A", other)) == ["merged"]
+    assert store.supersede(2, other, ME) != 2
+    assert (texts(store, 1), texts(store, 2)) == (sorted((one, other)), [other])
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_a_file_in_which_only_spaces_have_changed_is_shown_as_it_is(store: Store, one: str, other: str) -> None:
+    store.replace_file(state(), [symbol("f", one)], FILE)
+    store.replace_file(state(hash_="2"), [symbol("f", other)], FILE)
+    assert texts(store, 1) == [other]
+
+
+def test_line_ends_and_composed_characters_make_no_other_text(store: Store) -> None:
+    assert outcomes(store, fact("A", "caf\u00e9\nbar")) == ["created"]
+    assert outcomes(store, fact("A", "cafe\u0301\r\nbar")) == ["unchanged"]
 
 
 def test_symbols_of_a_file_are_told_apart_by_case(store: Store) -> None:

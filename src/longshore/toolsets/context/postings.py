@@ -13,7 +13,10 @@ from typing import Any, Final, final
 
 from longshore.text_search.tokenizer import VERSION, terms_of_word, to_all_terms, to_terms, to_words
 from longshore.toolsets.context.database import Transaction, batches, marks
+from longshore.toolsets.context.rows import text_hash
 
+INDEX_VERSION: Final = 100 * VERSION + 2
+"""Of the tokenizer, and of what is made here and of texts: their hashes are made again with the index, too."""
 NAME: Final = 0
 """The observation of postings that are of a node's name."""
 
@@ -130,16 +133,16 @@ class Postings:
 
 
 def needs_rebuild(transaction: Transaction) -> bool:
-    """Whether another version of the tokenizer has made the index."""
+    """Whether another version of the tokenizer or of this module has made the index."""
     row = transaction.row("SELECT tokenizer FROM totals WHERE id = 1")
-    return row is None or row[0] != VERSION
+    return row is None or row[0] != INDEX_VERSION
 
 
 def rebuild(transaction: Transaction) -> int:
     """Make the whole index again of the texts; how many there are."""
     for table in ("posting", "term"):
         transaction.run(f"DELETE FROM {table}")
-    transaction.run("UPDATE totals SET tokenizer = ?, nodes = 0, texts = 0, terms = 0 WHERE id = 1", (VERSION,))
+    transaction.run("UPDATE totals SET tokenizer = ?, nodes = 0, texts = 0, terms = 0 WHERE id = 1", (INDEX_VERSION,))
     postings, done = Postings(transaction), 0
     for table, columns in (("node", "id, 0, name, path"), ("observation", "node, id, text, ''")):
         ended = "retracted_at" if table == "node" else "superseded_at"
@@ -148,13 +151,13 @@ def rebuild(transaction: Transaction) -> int:
             f"SELECT {columns}, {ended} IS NULL FROM {table} WHERE id > ? ORDER BY id LIMIT 500", (last,)
         ):
             last = rows[-1][0 if table == "node" else 1]
-            _rebuild_some(transaction, postings, table, rows)
+            _rebuild_some(transaction, postings, rows)
             done += len(rows)
     postings.flush()
     return done
 
 
-def _rebuild_some(transaction: Transaction, postings: Postings, table: str, rows: list[tuple[Any, ...]]) -> None:
+def _rebuild_some(transaction: Transaction, postings: Postings, rows: list[tuple[Any, ...]]) -> None:
     postings.declare(words_by_term(text for row in rows for text in row[2:4]))
     for node, observation, text, path, is_current in rows:
         terms = terms_of_text(text) if observation else terms_of_name(text, path)
@@ -162,4 +165,8 @@ def _rebuild_some(transaction: Transaction, postings: Postings, table: str, rows
         postings.add(node, observation, terms)
         if not is_current:
             postings.close(node, observation, ids)
-        transaction.run(f"UPDATE {table} SET term_ids = ? WHERE id = ?", (ids, observation or node))
+        if observation:
+            sql = "UPDATE observation SET term_ids = ?, text_hash = ? WHERE id = ?"
+            transaction.run(sql, (ids, text_hash(text), observation))
+        else:
+            transaction.run("UPDATE node SET term_ids = ? WHERE id = ?", (ids, node))

@@ -129,5 +129,6 @@ def name_key(name: str, path: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    """What equal texts have in common: spaces don't count."""
-    return blake2b(" ".join(normalize("NFKC", text).split()).encode(errors="replace"), digest_size=16).hexdigest()
+    """What equal texts have in common. Only how their lines end and their characters are composed does not count."""
+    lines = text.strip().replace("\r\n", "\n").replace("\r", "\n")
+    return blake2b(normalize("NFC", lines).encode(errors="replace"), digest_size=16).hexdigest()
