@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -406,6 +408,42 @@ def test_a_file_that_is_renamed_and_edited_in_one_pass_keeps_its_nodes(store: St
     assert (report.moved, report.added, report.forgotten) == (1, 0, 0)
     assert said_by_agents(store, "core.py") == (["beta deadlocks under load"], ["remark"])
     assert ("use.py:f", "calls", "core.py:beta") in links(store)
+
+
+def test_text_without_parts_that_is_renamed_and_edited_keeps_its_node(store: Store, root: Path) -> None:
+    lines = [f"Step {n}: turn valve {n * 7} by half." for n in range(20)]
+    put(root / "steps.txt", "\n".join(lines))
+    put(root / "other.txt", "\n".join(f"Page {n} of the ledger." for n in range(20)))
+    run(store, root)
+    before = nodes(store, "steps.txt")["file", "steps.txt"].id
+    for name in ("steps.txt", "other.txt"):
+        (root / name).unlink()
+    put(root / "valves.txt", "\n".join([*lines[:15], "Then wait."]))
+    report = run(store, root)
+    assert (report.moved, report.forgotten) == (1, 1)
+    assert nodes(store, "valves.txt")["file", "valves.txt"].id == before
+
+
+def test_each_new_file_is_compared_with_few_that_are_gone(
+    store: Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(30):
+        put(root / f"a/{n}.txt", "\n".join(["A common line."] * 3 + [f"ledger {n} page {p}" for p in range(9)]))
+    run(store, root)
+    shutil.rmtree(root / "a")
+    for n in range(30):
+        put(root / f"b/{n}.txt", "\n".join(["A common line."] * 3 + [f"recipe {n} step {p}" for p in range(9)]))
+    compared, asked = list[str](), list[bool]()
+
+    def likeness(*_: Any) -> float:
+        compared.append("")
+        return 0.0
+
+    monkeypatch.setattr(ingest_module, "_likeness", likeness)
+    report = run(store, root, is_cancelled=lambda: bool(asked.append(True)))
+    assert (report.added, report.forgotten) == (30, 30)
+    assert len(compared) <= 30, "one of each name at most: a line that many have is no reason"
+    assert len(asked) >= 30 + len(compared), "it can be cancelled between two comparisons"
 
 
 def test_another_file_with_the_same_name_in_it_is_not_taken_for_the_old_one(store: Store, root: Path) -> None:

@@ -11,7 +11,7 @@ others is written before the file itself is marked as read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final, TypeAlias, final
 
@@ -42,6 +42,10 @@ MOVED_LIKENESS: Final = 0.5
 """Of a new file and one that is gone, from 0 to 1, to be taken for the same file. Git takes the same."""
 COMPARED_CHARACTERS: Final = 2_000
 """Of two parts with one name, to tell how alike they are."""
+CANDIDATES: Final = 5
+"""Files that are gone with which a new one is compared."""
+COMMON_LINE: Final = 20
+"""Files that are gone which have a line: one that more of them have tells none from the others."""
 _MOVED: Final = "moved"
 """Begins the parser of a file that has a new path, until its links are resolved again; the old path follows."""
 
@@ -286,16 +290,24 @@ class _Pass:
 
     def _with_changed_moves(self, works: list[_Work], gone: list[str]) -> list[_Work]:
         """The same files; those that are new and much like one that is gone were moved from there and changed."""
-        left = set(gone) - {work.moved_from for work in works}
-        texts = {path: self._store.texts_in_file(path) for path in sorted(left)} if left else {}
+        left = sorted(set(gone) - {work.moved_from for work in works})
+        if not left or not any(work.is_new for work in works):
+            return works
+        old = _GoneFiles()
+        for path in left:
+            self._check()
+            old.add(path, self._store.texts_in_file(path))
         result = list[_Work]()
         for work in works:
-            parsed = self._parsed.get(work.path) if texts and work.is_new and not work.moved_from else None
+            parsed = self._parsed.get(work.path) if work.is_new and not work.moved_from else None
             if parsed is not None and parsed.parts:
-                likeness = {path: _likeness(parsed, old) for path, old in texts.items()}
-                best = max(likeness, key=lambda path: likeness[path])
-                if likeness[best] >= MOVED_LIKENESS:
-                    del texts[best]
+                best, likeness = "", MOVED_LIKENESS
+                for path in old.candidates(work.path, parsed):
+                    self._check()
+                    if (alike := _likeness(parsed, old.texts[path])) >= likeness and (not best or alike > likeness):
+                        best, likeness = path, alike
+                if best:
+                    del old.texts[best]
                     work = replace(work, moved_from=best, is_new=False)
             result.append(work)
         return result
@@ -472,6 +484,42 @@ def _is_unusable(path: str) -> bool:
 
 def _declared(parsed: ParsedFile) -> Declared:
     return frozenset((part.kind, part.name) for part in parsed.parts)
+
+
+@final
+class _GoneFiles:
+    """The texts of files that are gone, by their lines: comparing each of them with each new file would take hours."""
+
+    def __init__(self) -> None:
+        self.texts = dict[str, dict[tuple[str, str], str]]()
+        """By path; one that was found again may be deleted."""
+        self._by_line = dict[int, list[str]]()
+        self._by_name = dict[str, list[str]]()
+
+    def add(self, path: str, texts: dict[tuple[str, str], str]) -> None:
+        self.texts[path] = texts
+        self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        for line in _lines(texts.values()):
+            having = self._by_line.setdefault(line, [])
+            if len(having) <= COMMON_LINE:
+                having.append(path)
+
+    def candidates(self, path: str, parsed: ParsedFile) -> list[str]:
+        """The files that a new one is compared with: those with the most lines in common, or with its name."""
+        shared = Counter[str]()
+        for line in _lines(part.text for part in parsed.parts):
+            having = self._by_line.get(line, ())
+            if len(having) <= COMMON_LINE:
+                shared.update(having)
+        for other in self._by_name.get(path.rpartition("/")[2], ())[:CANDIDATES]:
+            shared[other] += 1
+        found = sorted((other for other in shared if other in self.texts), key=lambda other: (-shared[other], other))
+        return found[:CANDIDATES]
+
+
+def _lines(texts: Iterable[str]) -> set[int]:
+    """The lines of some texts, each as a number."""
+    return {hash(line.strip()) for text in texts for line in text.split("\n") if line.strip()}
 
 
 def _likeness(parsed: ParsedFile, old: dict[tuple[str, str], str]) -> float:

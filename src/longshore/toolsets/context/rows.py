@@ -111,9 +111,7 @@ def holds(table: str, moment: Moment, now: Microseconds) -> tuple[str, tuple[int
     return f"{table}.recorded_at <= ? AND {true_then} AND ({believed})", (known, valid, valid, known, valid)
 
 
-def was_there(
-    retracted_at: Microseconds | None, retracted_as: str | None, moment: Moment, now: Microseconds
-) -> bool:
+def was_there(retracted_at: Microseconds | None, retracted_as: str | None, moment: Moment, now: Microseconds) -> bool:
     """Whether a node counts at a moment: what was retracted never did, what has left its file did until then."""
     if retracted_at is None:
         return True

@@ -445,9 +445,7 @@ class ContextTools(Toolset):
         return answers.show_forgotten(how, report)
 
 
-def _find(
-    store: Store, ids: Sequence[str], moment: Moment, *, include_retracted: bool
-) -> tuple[list[Node], list[str]]:
+def _find(store: Store, ids: Sequence[str], moment: Moment, *, include_retracted: bool) -> tuple[list[Node], list[str]]:
     """The nodes that ids, names and paths mean, and those of them that mean none. Raises ToolError."""
     if not 0 < len(ids) <= MOST_IDS:
         raise ToolError(f"{len(ids)} ids: give 1 to {MOST_IDS}")
