@@ -2,7 +2,8 @@
 
 A query is the first sentence of a function's docstring, if it has six words or more and does not name the function.
 What is searched is the functions' source without docstrings, with their names and files; edges are calls of functions
-whose name at most three have. Directories of tests are left out.
+whose name at most three have. Where mixtures of functions are added, each function has one in each copy of the
+library, and calls stay within a copy: so a larger graph has as many edges a node. Directories of tests are left out.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Function:
     source: str
     sentence: str  # the query; empty if the function is only searched
     calls: frozenset[str]
+    copy: int = 0  # of the library: calls are of functions of the same one
 
 
 def read_functions(count: int) -> list[Function]:
@@ -66,7 +68,7 @@ def more_functions(functions: Sequence[Function], count: int) -> list[Function]:
         lines = [line for line in one.source.split("\n") if chance.random() < 0.6]
         lines += [line for line in other.source.split("\n") if chance.random() < 0.3]
         number = len(found) // len(functions)
-        found.append(Function(f"copy{number}/{one.path}", one.name, "\n".join(lines), "", one.calls))
+        found.append(Function(f"copy{number}/{one.path}", one.name, "\n".join(lines), "", one.calls, number))
     return found
 
 
@@ -110,9 +112,7 @@ def _sentence(docstring: str, name: str) -> str:
 def fill_store(path: str, functions: Sequence[Function]) -> tuple[Store, dict[int, int]]:
     """A context graph of the functions and their calls; and for each node, the function's number."""
     store, source = open_store(path), NewSource(type="import", uri="the standard library")
-    by_name = dict[str, list[int]]()
-    for number, function in enumerate(functions):
-        by_name.setdefault(function.name.rpartition(".")[2], []).append(number)
+    called = resolve_calls(functions)
     nodes, numbers = dict[int, int](), dict[int, int]()
     for start in range(0, len(functions), ADDED_AT_ONCE):
         some = functions[start : start + ADDED_AT_ONCE]
@@ -123,12 +123,22 @@ def fill_store(path: str, functions: Sequence[Function]) -> tuple[Store, dict[in
     for start in range(0, len(functions), ADDED_AT_ONCE):
         items = list[NewItem]()
         for number, function in enumerate(functions[start : start + ADDED_AT_ONCE], start):
-            called = {n for name in function.calls for n in _few(by_name.get(name, [])) if n != number}
-            links = tuple(NewLink(to=f"n{nodes[n]}", relation="calls") for n in sorted(called))
+            links = tuple(NewLink(to=f"n{nodes[n]}", relation="calls") for n in sorted(called[number]))
             if links:
                 items.append(NewItem(kind="symbol", name=function.name, path=function.path, links=links))
         store.add(items, source)
     return store, numbers
+
+
+def resolve_calls(functions: Sequence[Function]) -> list[set[int]]:
+    """For each function, the numbers of those of its copy of the library that it calls."""
+    by_name = dict[tuple[int, str], list[int]]()
+    for number, function in enumerate(functions):
+        by_name.setdefault((function.copy, function.name.rpartition(".")[2]), []).append(number)
+    return [
+        {n for name in function.calls for n in _few(by_name.get((function.copy, name), [])) if n != number}
+        for number, function in enumerate(functions)
+    ]
 
 
 def _few(numbers: list[int]) -> list[int]:

@@ -2,7 +2,7 @@
 
 Both run in this process and are asked the same questions in turns (`context_corpus`): ours for ten hits with their
 texts, ranked along the calls; FTS5 for the ten best row numbers by its own rank, any word being enough. Beyond the
-functions that the standard library has, mixtures of their lines are added.
+functions that the standard library has, mixtures of their lines are added, with as many calls a function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from time import perf_counter
 
 from benchmarks.claim import Claim, Target
 from benchmarks.command import main
-from benchmarks.context_corpus import Search, fill_store, full_text, longshore, more_functions, read_functions
+from benchmarks.context_corpus import (
+    Search,
+    fill_store,
+    full_text,
+    longshore,
+    more_functions,
+    read_functions,
+    resolve_calls,
+)
 from benchmarks.load import Session, precedence, progress
 
 OURS, FTS5 = "longshore", "FTS5, any word"
@@ -39,6 +47,11 @@ def _measure(session: Session, size: int, limit: float) -> list[Claim]:
         began = perf_counter()
         store, numbers = fill_store(str(Path(folder, "context.db")), functions)
         seconds = perf_counter() - began
+        edges = store.status().edges / wanted
+        # Without as many edges a node the larger graph would cost the walk along them nothing.
+        library = resolve_calls([function for function in functions if not function.copy])
+        expected = sum(map(len, library)) / len(library)
+        assert abs(edges - expected) <= 0.1 * expected, f"{edges:.2f} edges a node, and not {expected:.2f}"
         any_word, _ = full_text(str(Path(folder, "fts.db")), functions)
         searches = {OURS: longshore(store, numbers), FTS5: any_word}
         times = _ask_in_turns(searches, queries)
@@ -50,7 +63,9 @@ def _measure(session: Session, size: int, limit: float) -> list[Claim]:
         slowest.add(name, [statistics.quantiles(values, n=20)[-1] for values in rounds])
         middle.add(name, [statistics.median(values) for values in rounds])
     slowest.targets = [Target(OURS, limit, against=FTS5)]
-    slowest.notes.append(f"Nodes and edges were written at {wanted / seconds:,.0f} nodes a second.")
+    slowest.notes.append(
+        f"{edges:.2f} edges a node; nodes and edges were written at {wanted / seconds:,.0f} nodes a second."
+    )
     return [slowest, middle]
 
 
