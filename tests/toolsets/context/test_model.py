@@ -78,7 +78,10 @@ def bring_back(beliefs: list[Belief], old: Belief) -> None:
 
 
 class Machine(RuleBasedStateMachine):
-    """Names and parts are nodes. `beliefs` has, for each time at which something changed, what was believed from then on."""
+    """Names and parts are nodes.
+
+    `beliefs` has, for each time at which something changed, what was believed from then on.
+    """
 
     def __init__(self, new_place: Callable[[], AbstractContextManager[str]]) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longshore.toolsets.context.candidates import TERMS
-from longshore.toolsets.context.records import Moment, NewItem, NewLink, Query, Targets
+from longshore.toolsets.context.records import Moment, NewItem, NewLink, NodeChange, Query, Targets
 from longshore.toolsets.context.store import Store
 
 from .graphs import ME, Clock, fact, names, opened
@@ -122,6 +122,17 @@ def test_superseded_text_is_found_in_its_time_only(project: Store, clock: Clock)
     assert names(project, "cron", moment=Moment(valid_at=then)) == ["Authentication"]
     assert names(project, "service", moment=Moment(valid_at=then)) == []
     assert names(project, "cron", moment=Moment(known_at=then)) == ["Authentication"]
+
+
+def test_words_of_no_text_are_of_no_other_time(store: Store) -> None:
+    store.add([NewItem(kind="doc", name="Plan", path="zanzibar/merger/plan.md", text="see it now")], ME)
+    store.add([fact("walrus")], ME)
+    store.change_node(2, NodeChange(name="penguinpool"), ME)
+    store.add([fact("PenguinPool")], ME)
+    for word in ("zanzibar", "merger", "now", "walrus", "pool"):
+        [unknown] = store.query(Query(text=word)).unknown
+        assert not unknown.is_past, word
+    assert store.check() == []
 
 
 def test_a_retracted_node_is_found_as_known_before(project: Store, clock: Clock) -> None:

@@ -166,6 +166,7 @@ def test_a_damaged_index_is_noticed_and_rebuilt(path: Path) -> None:
             "UPDATE term SET texts = texts + 1 WHERE text = 'alpha'",
             "UPDATE totals SET texts = 7",
             "DELETE FROM term WHERE text = 'beta'",
+            "INSERT INTO term (text, word, texts) VALUES ('gamma', 'gamma', 0)",
         ):
             with looking_into(path) as file:
                 file.execute(damage)

@@ -448,6 +448,49 @@ def test_a_purge_leaves_no_byte_of_the_text(store: Store, path: Path) -> None:
     assert store.check() == []
 
 
+def test_a_purge_erases_the_text_in_all_rows_of_its_node(store: Store, clock: Clock, path: Path) -> None:
+    store.add([fact("door", "The zanzibar code is 1234"), fact("other", "The zanzibar code is 1234")], ME)
+    later = store.end_observation(1, ME, valid_to=clock.now + 10**6)
+    store.retract(Targets(observations=(later,)), ME)
+    [again] = store.restore(Targets(observations=(later,)), ME).observations
+    assert [o.id for o in store.targeted(Targets(observations=(again,)), "purge").observations] == [1, later, again]
+    assert store.purge(Targets(observations=(again,)), ME).observations == (1, later, again)
+    details = store.details(1, with_history=True)
+    assert details is not None and details.observations == ()
+    assert names(store, "zanzibar") == ["other"]
+    store.purge(Targets(nodes=(2,)), ME)
+    for file in path.parent.iterdir():
+        assert b"zanzibar" not in file.read_bytes(), file
+
+
+def test_a_purged_edge_does_not_come_back(store: Store, clock: Clock) -> None:
+    store.add([fact("a", links=(NewLink(to="b"),))], ME)
+    store.retract(Targets(edges=(1,)), ME)
+    [again] = store.restore(Targets(edges=(1,)), ME).edges
+    assert store.purge(Targets(edges=(again,)), ME).edges == (1, again)
+    assert store.neighbourhood([1])[1] == []
+
+
+@pytest.mark.parametrize("is_superseded", [False, True])
+def test_a_purge_erases_the_name_that_the_text_gave(store: Store, path: Path, is_superseded: bool) -> None:
+    store.add([NewItem(text="zanzibar is the code\nof the door")], ME)
+    if is_superseded:
+        store.supersede(1, "the code is gone", ME)
+    store.purge(Targets(observations=(1,)), ME)
+    assert store.node(1).name == ("the code is gone" if is_superseded else "n1, whose text was purged")
+    assert names(store, "zanzibar") == []
+    for file in path.parent.iterdir():
+        assert b"zanzibar" not in file.read_bytes(), file
+
+
+def test_a_purge_leaves_no_folder_of_a_path(store: Store, path: Path) -> None:
+    store.add([NewItem(kind="doc", name="plan", path="zanzibar/merger/plan.md", text="see it now")], ME)
+    store.purge(Targets(nodes=(1,)), ME)
+    assert store.status().terms == 0
+    for file in path.parent.iterdir():
+        assert b"zanzibar" not in file.read_bytes(), file
+
+
 def test_a_purged_observation_leaves_the_node(store: Store) -> None:
     store.add([fact("a", "alpha"), fact("a", "beta", contradicts=None)], ME)
     store.mark_contradiction(1, 2, ME)

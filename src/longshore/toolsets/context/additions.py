@@ -48,7 +48,8 @@ def prepare(items: Iterable[NewItem]) -> tuple[list[PreparedItem], dict[str, str
         item = check_item(given, number)
         prepared.append(PreparedItem(item, terms_of_name(item.name, item.path), terms_of_text(item.text)))
         texts += (item.name, item.path, item.text)
-    return prepared, words_by_term(texts)
+    posted = set[str]().union(*(terms for each in prepared for terms in (each.name_terms, each.text_terms)))
+    return prepared, words_by_term(texts, posted)
 
 
 def add_items(change: Change, items: Sequence[PreparedItem], words: dict[str, str]) -> list[AddedItem]:

@@ -145,7 +145,7 @@ class Change:
         """Insert a node; its id, which is not taken from the record. Its terms are declared if they are given."""
         if terms is None:
             terms = terms_of_name(node.name, node.path)
-            self.postings.declare(words_by_term((node.name, node.path)))
+            self.postings.declare(words_by_term((node.name, node.path), terms))
         sql = (
             "INSERT INTO node (kind, name, name_key, path, importance, pinned, attributes, created_at, updated_at,"
             " term_ids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
@@ -262,7 +262,7 @@ class Change:
     def _insert_observation(self, new: Observation, terms: Counter[str] | None = None) -> int:
         if terms is None:
             terms = terms_of_text(new.text)
-            self.postings.declare(words_by_term((new.text,)))
+            self.postings.declare(words_by_term((new.text,), terms))
         sql = (
             "INSERT INTO observation (node, text, text_hash, source, confidence, term_ids,"
             " valid_from, valid_to, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
@@ -294,7 +294,7 @@ class Change:
         is_current = node.retracted_at is None
         self.postings.remove(node.id, NAME, self._term_ids("node", node.id), is_current=is_current)
         terms = terms_of_name(name, path)
-        self.postings.declare(words_by_term((name, path)))
+        self.postings.declare(words_by_term((name, path), terms))
         ids = self.postings.term_ids(terms)
         self.postings.add(node.id, NAME, terms)
         if not is_current:

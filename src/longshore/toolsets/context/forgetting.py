@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from array import array
+from contextlib import suppress
 from typing import Final
 
 from longshore.errors import ToolError
+from longshore.toolsets.context import reading
 from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.checks import derive_name
 from longshore.toolsets.context.database import Transaction, batches, marks
 from longshore.toolsets.context.packing import show_time
 from longshore.toolsets.context.postings import NAME
-from longshore.toolsets.context.records import ForgetReport, Microseconds, Node, Observation, Targets
-from longshore.toolsets.context.rows import EDGE, OBSERVATION, nodes_by_id, text_hash, to_edge, to_observation
+from longshore.toolsets.context.records import ForgetReport, Microseconds, Node, NodeChange, Observation, Targets
+from longshore.toolsets.context.rows import (
+    EDGE,
+    EVENT,
+    OBSERVATION,
+    nodes_by_id,
+    text_hash,
+    to_edge,
+    to_event,
+    to_observation,
+)
 
 EVENTS_AT_ONCE: Final = 500
 """Old events that one change deletes at most: it is not to wait long."""
@@ -221,7 +232,52 @@ def revive(change: Change, node: Node) -> None:
 
 
 def purge(change: Change, targets: Targets) -> ForgetReport:
-    """Erase rows for good, with their history, postings and terms, and what events say of them. Raises ToolError."""
+    """Erase rows for good, with their history, postings and terms, and what events say of them. Raises ToolError.
+
+    A text is erased in all rows of its node that have it, such as those that were recorded again; an edge likewise.
+    """
+    targets = with_same(change.transaction, targets)
+    for id_ in targets.observations:
+        _forget_name(change, change.observation(id_), targets)
+    return _erase(change, targets)
+
+
+def with_same(transaction: Transaction, targets: Targets) -> Targets:
+    """The targets with the rows of their nodes that say the same as they do. Raises ToolError."""
+    observations, edges = set[int](), set[int]()
+    for id_ in targets.observations:
+        text = reading.observation(transaction, id_)
+        sql = "SELECT id FROM observation WHERE node = ? AND text_hash = ?"
+        observations |= {row[0] for row in transaction.rows(sql, (text.node, text_hash(text.text)))}
+    for id_ in targets.edges:
+        edge = reading.edge(transaction, id_)
+        sql = "SELECT id FROM edge WHERE from_node = ? AND relation = ? AND to_node = ?"
+        edges |= {row[0] for row in transaction.rows(sql, (edge.from_node, edge.relation, edge.to_node))}
+    return Targets(nodes=targets.nodes, observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
+
+
+def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
+    """Take the name that a purged text gave its node from the node, and from what events say of it."""
+    derived = derive_name(purged.text)
+    node = change.node(purged.node)
+    if node.id in targets.nodes:
+        return
+    if node.name == derived:
+        left = [o for o in change.current_observations(node.id) if o.id not in targets.observations]
+        names = (*(derive_name(each.text) for each in reversed(left)), f"n{node.id}, whose text was purged")
+        for name in names:
+            with suppress(ToolError):  # another node has the name
+                change.change_node(node, NodeChange(name=name))
+                break
+    sql = f"SELECT {EVENT} FROM event WHERE node = ? AND operation IN ('create', 'change')"
+    for event in map(to_event, change.transaction.rows(sql, (node.id,))):
+        details = (event.detail, event.detail.get("before", {}), event.detail.get("after", {}))
+        if any(detail.get("name") == derived for detail in details):
+            change.transaction.run("UPDATE event SET detail = '{}' WHERE sequence = ?", (event.sequence,))
+
+
+def _erase(change: Change, targets: Targets) -> ForgetReport:
+    """Delete rows, with those of the nodes among them, and what refers to them. Raises ToolError."""
     transaction = change.transaction
     found = {id_: change.node(id_) for id_ in sorted(targets.nodes)}
     nodes = list(found)
@@ -235,7 +291,7 @@ def purge(change: Change, targets: Targets) -> ForgetReport:
         }
         for end in ("from_node", "to_node"):
             edges |= {row[0] for row in transaction.rows(f"SELECT id FROM edge WHERE {end} IN ({marks(batch)})", batch)}
-    terms = _delete_postings(change, nodes, sorted(observations))
+    _delete_postings(change, nodes, sorted(observations))
     for batch in batches(sorted(observations)):
         listed = f"IN ({marks(batch)})"
         transaction.run(f"UPDATE observation SET superseded_by = NULL WHERE superseded_by {listed}", batch)
@@ -252,32 +308,21 @@ def purge(change: Change, targets: Targets) -> ForgetReport:
             transaction.run(f"DELETE FROM {table} WHERE id IN ({marks(batch)})", batch)
             transaction.run(f"UPDATE event SET detail = '{{}}' WHERE {column} IN ({marks(batch)})", batch)
     change.postings.flush()
-    _delete_unused(transaction, terms)
+    _delete_unused_sources(transaction)
     change.log("purge", nodes=len(nodes), observations=len(observations), edges=len(edges))
     return ForgetReport(nodes=tuple(nodes), observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
 
 
-def _delete_postings(change: Change, nodes: list[int], observations: list[int]) -> set[int]:
-    """Delete the postings of these; the ids of their terms."""
-    found = set[int]()
+def _delete_postings(change: Change, nodes: list[int], observations: list[int]) -> None:
     for table, ids in (("node", nodes), ("observation", observations)):
         columns = f"id, {NAME}, term_ids, retracted_at" if table == "node" else "node, id, term_ids, superseded_at"
         for batch in batches(ids):
             sql = f"SELECT {columns} FROM {table} WHERE id IN ({marks(batch)})"
             for node, observation, term_ids, ended in change.transaction.rows(sql, batch):
                 change.postings.remove(node, observation, bytes(term_ids), is_current=ended is None)
-                found.update(array("I", bytes(term_ids)))
-    return found
 
 
-def _delete_unused(transaction: Transaction, terms: set[int]) -> None:
-    """Delete terms that no text has any more, a past one neither, and sources that nothing refers to."""
-    for batch in batches(sorted(terms)):
-        transaction.run(
-            f"DELETE FROM term WHERE id IN ({marks(batch)})"
-            " AND NOT EXISTS (SELECT 1 FROM posting WHERE posting.term = term.id)",
-            batch,
-        )
+def _delete_unused_sources(transaction: Transaction) -> None:
     transaction.run(
         "DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM observation WHERE observation.source = source.id)"
         " AND NOT EXISTS (SELECT 1 FROM edge WHERE edge.source = source.id)"
@@ -300,7 +345,7 @@ def drop_old_history(change: Change, before: Microseconds) -> int:
     observations = tuple(row[0] for row in change.transaction.rows(sql, (before,)))
     edges = tuple(row[0] for row in change.transaction.rows("SELECT id FROM edge WHERE superseded_at < ?", (before,)))
     if observations or edges:
-        purge(change, Targets(observations=observations, edges=edges))
+        _erase(change, Targets(observations=observations, edges=edges))
     return len(observations) + len(edges)
 
 

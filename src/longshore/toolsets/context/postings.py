@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, Final, final
 
 from longshore.text_search.tokenizer import VERSION, terms_of_word, to_all_terms, to_terms, to_words
@@ -30,22 +30,25 @@ def terms_of_text(text: str) -> Counter[str]:
     return Counter(to_terms(text))
 
 
-def words_by_term(texts: Iterable[str]) -> dict[str, str]:
-    """A word for each of the terms of these texts, to show in its place."""
+def words_by_term(texts: Iterable[str], posted: Container[str]) -> dict[str, str]:
+    """A word for each of the terms of these texts that are posted, to show in its place."""
     found = dict[str, str]()
     for text in texts:
         for word in set(to_words(text)):
             terms = terms_of_word(word)
             for term in terms:
                 # The parts of an identifier are shown as stems; a word that is only that term replaces them.
-                if len(terms) == 1 or term not in found:
+                if term in posted and (len(terms) == 1 or term not in found):
                     found[term] = word.lower() if len(terms) == 1 else term
     return found
 
 
 @final
 class Postings:
-    """Changes of the index within one transaction. `flush` writes the counts; call it last."""
+    """Changes of the index within one transaction. `flush` writes the counts; call it last.
+
+    A term without postings is deleted then: each one that is known is a word of some text, of now or of another time.
+    """
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -53,6 +56,8 @@ class Postings:
         self._texts = Counter[int]()
         """By term: how many more current texts have it."""
         self._nodes = self._observations = self._length = 0
+        self._unused = set[int]()
+        """Terms that may have no postings: new ones, and those of removed postings."""
 
     def declare(self, words: dict[str, str]) -> None:
         """Make these terms known, with the words to show for them."""
@@ -61,7 +66,8 @@ class Postings:
         if missing:
             sql = "INSERT INTO term (text, word, texts) VALUES (?, ?, 0) ON CONFLICT (text) DO NOTHING"
             self._transaction.run_many(sql, missing)
-            self._look_up({term for term, _ in missing})
+            known = self._look_up({term for term, _ in missing})
+            self._unused.update(known[term] for term, _ in missing)
 
     def term_ids(self, terms: Counter[str]) -> bytes:
         """What a text remembers of its terms, all of which must be declared."""
@@ -75,6 +81,7 @@ class Postings:
         rows.sort()  # by term: neighbours in the table
         columns = ("term", "is_current", "node", "observation", "frequency", "length")
         self._transaction.insert("posting", columns, rows)
+        self._unused.difference_update(ids)
         self._count(ids, observation, length, 1)
 
     def close(self, node: int, observation: int, term_ids: bytes) -> None:
@@ -92,6 +99,7 @@ class Postings:
             self._count(ids, observation, self._length_of(ids, node, observation), -1)
         sql = "DELETE FROM posting WHERE term = ? AND is_current = ? AND node = ? AND observation = ?"
         self._transaction.run_many(sql, [(term, int(is_current), node, observation) for term in ids])
+        self._unused.update(ids)
 
     def flush(self) -> None:
         """Write the counts of terms and texts."""
@@ -100,6 +108,12 @@ class Postings:
         if self._nodes or self._observations or self._length:
             sql = "UPDATE totals SET nodes = nodes + ?, texts = texts + ?, terms = terms + ? WHERE id = 1"
             self._transaction.run(sql, (self._nodes, self._observations, self._length))
+        for batch in batches(sorted(self._unused)):
+            sql = "NOT EXISTS (SELECT 1 FROM posting WHERE posting.term = term.id)"
+            self._transaction.run(f"DELETE FROM term WHERE id IN ({marks(batch)}) AND {sql}", batch)
+        if self._unused:
+            self._ids.clear()
+            self._unused.clear()
         self._texts.clear()
         self._nodes = self._observations = self._length = 0
 
@@ -158,9 +172,9 @@ def rebuild(transaction: Transaction) -> int:
 
 
 def _rebuild_some(transaction: Transaction, postings: Postings, rows: list[tuple[Any, ...]]) -> None:
-    postings.declare(words_by_term(text for row in rows for text in row[2:4]))
-    for node, observation, text, path, is_current in rows:
-        terms = terms_of_text(text) if observation else terms_of_name(text, path)
+    counted = [terms_of_text(row[2]) if row[1] else terms_of_name(row[2], row[3]) for row in rows]
+    postings.declare(words_by_term((text for row in rows for text in row[2:4]), set[str]().union(*counted)))
+    for (node, observation, text, _, is_current), terms in zip(rows, counted, strict=True):
         ids = postings.term_ids(terms)
         postings.add(node, observation, terms)
         if not is_current:

@@ -266,6 +266,10 @@ _INDEX_CHECKS: Final = (
     ),
     ("postings have no term", "SELECT 1 FROM posting LEFT JOIN term ON term.id = posting.term WHERE term.id IS NULL"),
     (
+        "terms are of no text",
+        "SELECT 1 FROM term WHERE NOT EXISTS (SELECT 1 FROM posting WHERE posting.term = term.id)",
+    ),
+    (
         "terms are counted wrongly",
         "SELECT 1 FROM term WHERE texts <>"
         " (SELECT count(*) FROM posting WHERE posting.term = term.id AND posting.is_current = 1)",

@@ -203,6 +203,7 @@ class Store:
     def purge(self, targets: Targets, source: NewSource) -> ForgetReport:
         """Erase the targets for good: text, history, postings, terms, and what events say of them.
 
+        Other rows of their nodes that say the same are erased, too, and a name that was made of an erased text.
         The file's own bytes are overwritten. The report names copies from before a migration, which are not.
         """
         with self._changing(source) as change:
@@ -279,9 +280,10 @@ class Store:
         with self._database.reading() as transaction:
             return reading.node(transaction, node)
 
-    def targeted(self, targets: Targets) -> Targeted:
-        """What ids name. Raises ToolError for one that names nothing."""
+    def targeted(self, targets: Targets, mode: ForgetMode = "retract") -> Targeted:
+        """What is forgotten by ids. Raises ToolError for one that names nothing."""
         with self._database.reading() as transaction:
+            targets = forgetting.with_same(transaction, targets) if mode == "purge" else targets
             return reading.targeted(transaction, targets)
 
     def pinned(self, limit: int = 50) -> list[Node]:

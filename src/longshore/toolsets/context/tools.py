@@ -311,7 +311,7 @@ class ContextTools(Toolset):
             if not by_filter:
                 targets = to_targets(ids or [])
                 if dry_run:
-                    return answers.preview_targets(how, store.targeted(targets), max_tokens)
+                    return answers.preview_targets(how, store.targeted(targets, how), max_tokens)
                 return answers.show_forgotten(how, store.forget(how, targets, self._source(ctx), reason or ""))
             nodes = store.select(chosen, retracted=how == "restore")
             code = choice_code(how, nodes)
