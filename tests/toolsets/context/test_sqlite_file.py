@@ -86,6 +86,23 @@ def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
     assert path.read_bytes()[100:] == before[100:]
 
 
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("CREATE TRIGGER t AFTER INSERT ON observation BEGIN UPDATE observation SET text = 'EVIL'; END", "trigger"),
+        ("CREATE VIEW v AS SELECT 1", "view"),
+        ("CREATE TABLE more (x)", "table"),
+    ],
+)
+def test_a_file_with_what_longshore_does_not_make_is_refused(path: Path, made: str, kind: str) -> None:
+    with opened(path) as store:
+        store.add([fact("a", "alpha")], ME)
+    with looking_into(path) as file:
+        file.execute(made)
+    with pytest.raises(StoreError, match=f"it has a {kind} that is not Longshore's"):
+        SqliteFile(str(path))
+
+
 def test_a_newer_file_is_refused(path: Path) -> None:
     with opened(path):
         pass
@@ -221,6 +238,29 @@ def test_a_file_deleted_under_a_store_is_made_again(path: Path) -> None:
         store.add([fact("b", "beta")], ME)
         with opened(path) as other:
             assert names(other, "beta") == ["b"]
+
+
+def test_a_broken_file_that_is_removed_is_made_again_for_its_user_only(path: Path) -> None:
+    with opened(path) as store:
+        store.add([fact("a", "alpha")], ME)
+        for file in path.parent.iterdir():
+            file.unlink()
+        path.write_text("garbage" * 1000)
+        with pytest.raises(StoreError, match="not an intact SQLite database"):
+            names(store, "alpha")
+        path.unlink()
+        assert names(store, "alpha") == []
+        assert path.stat().st_mode & 0o777 == 0o600
+        store.add([fact("b", "beta")], ME)
+        assert names(store, "beta") == ["b"]
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "we ird%20?#.db"])
+def test_any_name_is_that_of_a_file(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with opened(name) as store:
+        store.add([fact("a", "alpha")], ME)
+    assert (tmp_path / name).stat().st_size > 0
 
 
 def test_damaged_files_are_reported_or_read_but_never_crash(path: Path, tmp_path: Path) -> None:

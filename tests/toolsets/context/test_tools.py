@@ -483,6 +483,14 @@ def test_the_status_has_a_line_for_each_change(project: Path) -> None:
 # -- the place
 
 
+def test_the_status_says_when_others_may_read_the_file(project: Path) -> None:
+    app = serve()
+    add(app, {"name": "Port"})
+    assert "Others may read" not in ask(app, "context_status")
+    (project / ".contextgraph/context.db").chmod(0o644)
+    assert "Others may read the file (mode 644)" in ask(app, "context_status")
+
+
 def test_without_a_project_the_state_directory_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: Path
 ) -> None:

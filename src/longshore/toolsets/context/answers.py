@@ -18,7 +18,7 @@ from longshore.toolsets.context.packing import (
     source_label,
     source_name,
 )
-from longshore.toolsets.context.place import Place
+from longshore.toolsets.context.place import Place, strange_mode
 from longshore.toolsets.context.records import (
     NOW,
     AddedItem,
@@ -288,6 +288,7 @@ def show_status(status: Status, place: Place, events: Sequence[Event], allow_pur
     changed = "never" if status.last_change_at is None else show_time(status.last_change_at)
     lines = [
         f"Place: {status.place}" + (f", because {place.why}" if place.why else ""),
+        *([note] if (note := strange_mode(place.address)) else []),
         f"Project: {place.project or 'none'}",
         f"Nodes: {status.nodes:,}" + (f" ({kinds})" if kinds else ""),
         f"Observations: {status.observations:,} current, {status.superseded:,} superseded; edges: {status.edges:,}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
@@ -84,6 +85,18 @@ def _own_file(project: str) -> str:
             path, "it is a link to another place", "remove the link, or name that place in CONTEXTGRAPH_DB"
         )
     return path
+
+
+def strange_mode(address: str) -> str:
+    """What to say of a file that others may read, as none that Longshore makes; empty for others and for servers."""
+    try:
+        mode = 0 if is_address(address) else stat.S_IMODE(os.stat(address).st_mode)
+    except OSError:
+        return ""
+    if not mode & 0o077:
+        return ""
+    what = f"Others may read the file (mode {mode:o}), and none that Longshore makes"
+    return f"{what}: if a clone or an archive has brought it, its texts and labels are no truer than that."
 
 
 def keep_out_of_git(address: str) -> None:

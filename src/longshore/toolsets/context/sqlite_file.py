@@ -8,6 +8,7 @@ Readers have connections of their own and see the last commit.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -48,6 +49,9 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     )
 )
 """They have no memory that processes share, or locks that fail: the write-ahead log is not used there."""
+
+
+_CREATED: Final = re.compile(r"CREATE TABLE (\w+)")
 
 
 @final
@@ -135,13 +139,14 @@ class SqliteFile:
     ) -> None:
         self.place = path
         self._patience, self._read_seconds, self._migrations = patience, read_seconds, migrations
+        self._tables = {name for each in migrations for sql in each for name in _CREATED.findall(sql)}
         self._lock = threading.Lock()
         """Held by the thread that writes. SQLite would make the others poll."""
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._network = (file_system or file_system_type)(path) in NETWORK_FILE_SYSTEMS
-        self._identity = (0, 0)
-        """Of the file that is open."""
+        self._identity: tuple[int, int] | None = None
+        """Of the file that is open; None if its connections have failed."""
         with self._explained():
             self._writer = self._open()
 
@@ -274,13 +279,21 @@ class SqliteFile:
             raise self._unusable(f"it can't be made ({error.strerror})") from None
 
     def _connect(self) -> sqlite3.Connection:
+        # As an address, that can say: make no file. One that was made here would have another mode than ours.
+        name = os.path.abspath(self.place).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
-            self.place, timeout=self._patience, isolation_level=None, check_same_thread=False, cached_statements=256
+            f"file:{name}?mode=rw",
+            uri=True,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         # NORMAL: a killed process loses nothing that was committed; a power failure may lose the last moments.
         level = "FULL" if self._network else "NORMAL"
-        for pragma in (f"synchronous = {level}", "foreign_keys = ON", "secure_delete = ON", "cache_size = -16000"):
-            connection.execute(f"PRAGMA {pragma}")
+        settings = ("foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF", "cache_size = -16000")
+        for setting in (f"synchronous = {level}", *settings):
+            connection.execute(f"PRAGMA {setting}")
         return connection
 
     def _use_journal(self, connection: sqlite3.Connection) -> None:
@@ -313,7 +326,7 @@ class SqliteFile:
 
     def _recognise(self, connection: sqlite3.Connection) -> int:
         """The version of its tables, 0 if it has none. Raises if they are not ours, or newer."""
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        tables = connection.execute("SELECT type, name FROM sqlite_master WHERE type <> 'index'").fetchall()
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if tables and owner != APPLICATION_ID:
@@ -321,6 +334,11 @@ class SqliteFile:
         if version > len(self._migrations):
             what = f"a newer Longshore made it (schema {version}; this one knows {len(self._migrations)})"
             raise StoreError(self.place, what, "update Longshore here, or name another file in CONTEXTGRAPH_DB")
+        for kind, name in tables:
+            # A trigger or a view would change what is stored, under the label of who said something else.
+            if kind != "table" or not (name in self._tables or str(name).startswith("sqlite_")):
+                what = f"it has a {kind} that is not Longshore's ({str(name)[:100]!r}): somebody else has changed it"
+                raise StoreError(self.place, what, "remove that file, unless you know who made it")
         return int(version)
 
     def _back_up(self, connection: sqlite3.Connection, version: int) -> None:
@@ -348,7 +366,7 @@ class SqliteFile:
             yield
         except sqlite3.Error as error:
             if _code(error) in _BROKEN:
-                self._identity = (0, 0)  # a new connection may succeed
+                self._identity = None  # a new connection may succeed
             raise self._explain(error) from None
         except (UnicodeEncodeError, OverflowError) as error:
             raise refused_value(error) from None
