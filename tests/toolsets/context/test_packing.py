@@ -30,7 +30,9 @@ from longshore.toolsets.context.store import Store
 from .graphs import ME, Clock, fact
 
 TEXTS = st.text(max_size=400) | st.text(alphabet='\n"\\\x01 a', max_size=3_000) | st.text(min_size=200, max_size=2_000)
-
+NAMES = st.text(max_size=500) | st.text(alphabet='"\\\U0001f600', max_size=500)
+KINDS = st.just("fact") | st.text(alphabet='"', max_size=50)
+"""JSON makes two characters of some of these."""
 
 WORDS_64 = " ".join(f"b{one}{other}k" for one in "cdfgjlmn" for other in "cdfgjlmn")
 
@@ -50,7 +52,7 @@ def results(draw: st.DrawFn) -> QueryResult:
             )
             for n in range(draw(st.integers(0, 4)))
         )
-        node = Node(id=number, kind="fact", name=draw(st.text(max_size=500)), path=draw(st.text(max_size=100)))
+        node = Node(id=number, kind=draw(KINDS), name=draw(NAMES), path=draw(NAMES))
         source = Source(id=1, type="url", uri=draw(st.text(max_size=300)))
         against = tuple(Contradiction(node=1, name="x", observation=o) for o in observations[:2])
         link = draw(st.booleans())
@@ -87,6 +89,14 @@ def test_no_answer_is_over_its_budget(result: QueryResult, max_tokens: int) -> N
     packed = pack(result, max_tokens)
     assert count_tokens(packed.text) <= max_tokens
     assert packed.shown >= min(1, len(result.hits))
+
+
+def test_a_hit_whose_line_is_cut_leaves_no_room_twice(store: Store) -> None:
+    name = '\U0001f600"\\' * 40
+    store.add([NewItem(kind='"' * 50, name=name, path='"\\' * 100, text="gamma " * 200)], ME)
+    for tokens in range(100, 200):
+        packed = pack(store.query(Query(text="gamma zzzq zzzw")), tokens)
+        assert count_tokens(packed.text) <= tokens and packed.shown == 1
 
 
 @given(TEXTS, st.integers(0, 500))

@@ -87,7 +87,8 @@ class _Packing:
         for hit in self._result.hits:
             if not self._take(line := _hit_line(hit), self._lines):
                 if not self._lines:
-                    self._lines.append(cut_line(line, self._room - 2))
+                    self._lines.append(cut := cut_line(line, self._room - 2))
+                    self._room = max(0, self._room - json_length(cut) - 2)
                     self._texts.append([])
                 break
             self._texts.append([])
