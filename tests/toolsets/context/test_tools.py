@@ -132,12 +132,27 @@ def test_credentials_in_what_an_agent_adds_are_not_stored(project: Path) -> None
         assert secret.lower().encode() not in data
 
 
+def test_credentials_in_names_kinds_relations_and_paths_are_not_stored(project: Path) -> None:
+    app, keys = serve(), [f"ghp_{canary(n)}" for n in range(5)]
+    item = {
+        "name": "service",
+        "kind": keys[0],
+        "path": f"https://user:{keys[1]}@host.example/x",
+        "links": [{"to": f"token {keys[2]}", "relation": f"with {keys[3]}"}],
+    }
+    assert add(app, item).startswith("4 credentials in it replaced")
+    ask(app, "update_context", id="n1", path=keys[4])
+    data = b"".join(file.read_bytes() for file in (project / ".contextgraph").iterdir())
+    for key in keys:
+        assert key.encode() not in data
+
+
 def test_a_merge_says_what_else_the_node_says(project: Path) -> None:
     app = serve()
     add(app, {"kind": "fact", "name": "Port", "text": "It is 80."})
     again = add(app, {"kind": "fact", "name": " port", "text": "It is 8080."})
     assert again.startswith("n1 fact: port: merged, o2\n  it says also [o1 from agent tests 1, ")
-    assert add(app, {"kind": "fact", "name": "Port", "text": "It is  80."}) == "n1 fact: Port: unchanged, o1"
+    assert add(app, {"kind": "fact", "name": "Port", "text": " It is 80."}) == "n1 fact: Port: unchanged, o1"
 
 
 def test_the_hits_as_json(project: Path) -> None:

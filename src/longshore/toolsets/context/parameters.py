@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, final, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,24 +51,51 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
     importance: float | None = None
 
 
+@final
+class SecretRemover:
+    """Removes credentials from the texts of one call, and counts them."""
+
+    def __init__(self) -> None:
+        self._removed = 0
+
+    @overload
+    def clean(self, text: str) -> str: ...
+    @overload
+    def clean(self, text: None) -> None: ...
+    def clean(self, text: str | None) -> str | None:
+        """The text without credentials."""
+        if text is None:
+            return None
+        text, count = remove_secrets(text)
+        self._removed += count
+        return text
+
+    @property
+    def note(self) -> str:
+        """What to say of those that were removed."""
+        count = self._removed
+        return f"{count} credential{'s' * (count > 1)} in it replaced by {MARKER}: none is stored\n" if count else ""
+
+
 def to_items(given: Sequence[Item]) -> tuple[list[NewItem], str]:
     """The items of a call without credentials, and what to say of these. Raises ToolError."""
-    items, removed = list[NewItem](), 0
-    for number, item in enumerate(given, 1):
-        (name, in_name), (text, in_text) = remove_secrets(item.name or ""), remove_secrets(item.text or "")
-        items.append(replace(to_item(item, number), name=name, text=text))
-        removed += in_name + in_text
-    return items, _of_removed(removed)
+    secrets = SecretRemover()
+    items = [to_item(_without_secrets(item, secrets), number) for number, item in enumerate(given, 1)]
+    return items, secrets.note
 
 
-def without_secrets(text: str) -> tuple[str, str]:
-    """A text without credentials, and what to say of these."""
-    text, removed = remove_secrets(text)
-    return text, _of_removed(removed)
-
-
-def _of_removed(count: int) -> str:
-    return f"{count} credential{'s' * (count > 1)} in it replaced by {MARKER}: none is stored\n" if count else ""
+def _without_secrets(item: Item, secrets: SecretRemover) -> Item:
+    links = [
+        Link(to=secrets.clean(link.to), relation=secrets.clean(link.relation or RELATED)) for link in item.links or ()
+    ]
+    return replace(
+        item,
+        kind=secrets.clean(item.kind),
+        name=secrets.clean(item.name),
+        text=secrets.clean(item.text),
+        path=secrets.clean(item.path),
+        links=links,
+    )
 
 
 def to_item(given: Item, number: int) -> NewItem:

@@ -7,6 +7,7 @@ sources or history; names are its keys.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, count
 from time import time_ns
 from typing import Final, final
 
@@ -77,12 +78,12 @@ class _Import:
 
     def take(self, line: Entity | Relation, number: int) -> None:
         if isinstance(line, Relation):
-            self._relations.append((number, line))
+            from_, to, relation = map(_without_secrets, (line.from_, line.to, line.relation_type))
+            self._relations.append((number, Relation(from_=from_, to=to, relation_type=relation)))
             return
+        kind, name = _without_secrets(line.entity_type), _without_secrets(line.name)
         for text in line.observations or [""]:
-            self._add_later(
-                number, NewItem(kind=line.entity_type or NOTE, name=line.name, text=remove_secrets(text)[0])
-            )
+            self._add_later(number, NewItem(kind=kind or NOTE, name=name, text=_without_secrets(text)))
         self._texts += len(line.observations)
 
     def finish(self) -> ImportReport:
@@ -142,6 +143,10 @@ class _Import:
             self._nodes.setdefault(item.name, Node(id=each.node, kind=each.kind, name=each.name, path=item.path))
 
 
+def _without_secrets(text: str) -> str:
+    return remove_secrets(text)[0]
+
+
 def export_server_memory(store: Store) -> Iterator[bytes]:
     """The current state of a store as lines of the memory server. Names that several nodes have get their kinds.
 
@@ -154,7 +159,9 @@ def export_server_memory(store: Store) -> Iterator[bytes]:
         condition, values = holds("observation", NOW, now)
         texts = f"SELECT text FROM observation WHERE node = ? AND {condition} ORDER BY id"
         for id_, kind, name in rows_of(transaction, "node", "id", "id, kind, name", "retracted_at IS NULL"):
-            names[id_] = next(each for each in (name, f"{name} ({kind})", f"{name} (n{id_})") if each not in used)
+            numbered = (f"{name} (n{id_}, {number})" for number in count(2))
+            wanted = chain((name, f"{name} ({kind})", f"{name} (n{id_})"), numbered)
+            names[id_] = next(each for each in wanted if each not in used)
             used.add(names[id_])
             said = [row[0] for row in transaction.rows(texts, (id_, *values))]
             yield encode(Entity(name=names[id_], entity_type=kind, observations=said))

@@ -29,6 +29,7 @@ from longshore.toolsets.context.parameters import (
     Item,
     Kinds,
     Mode,
+    SecretRemover,
     Time,
     Tokens,
     to_items,
@@ -36,7 +37,6 @@ from longshore.toolsets.context.parameters import (
     to_offset,
     to_targets,
     within,
-    without_secrets,
 )
 from longshore.toolsets.context.place import Place, find_place, keep_out_of_git
 from longshore.toolsets.context.records import (
@@ -260,14 +260,11 @@ class ContextTools(Toolset):
         attributes: Annotated[dict[str, Any] | None, Hidden()] = None,
     ) -> str:
         """Supersede a text, end an observation or edge, or change a node."""
-        note = ""
-        if text is not None:
-            text, note = without_secrets(text)
-        if name is not None:
-            name, note = without_secrets(name)
+        secrets = SecretRemover()
+        kind, name, path = map(secrets.clean, (kind, name, path))
         update = to_update(
             NodeChange(kind=kind, name=name, path=path, importance=importance, pinned=pinned, attributes=attributes),
-            text=text,
+            text=secrets.clean(text),
             correction=correction,
             reason=reason,
             valid_from=valid_from,
@@ -275,7 +272,7 @@ class ContextTools(Toolset):
             contradicts=contradicts,
         )
         with fit_errors(DEFAULT_TOKENS), self._using() as store:
-            return note + apply_update(store, id, update, self._source(ctx))
+            return secrets.note + apply_update(store, id, update, self._source(ctx))
 
     @tool(
         effects="destroy",
