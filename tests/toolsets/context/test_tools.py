@@ -553,16 +553,6 @@ def test_an_address_of_another_engine_is_no_file(project: Path, tmp_path: Path, 
     assert [path.name for path in project.iterdir()] == [".git"]
 
 
-def test_a_store_that_can_only_be_read_answers_although_history_is_too_old(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def tidy(self: Store, source: NewSource) -> int:
-        raise StoreError(self.place, "the server only reads", "name another")
-
-    monkeypatch.setattr(Store, "tidy", tidy)
-    assert "Nodes: 0" in ask(serve(history_days=1), "context_status")
-
-
 @pytest.mark.parametrize("link", [".contextgraph", ".contextgraph/context.db"])
 def test_a_link_in_a_cloned_project_is_not_followed(project: Path, tmp_path: Path, link: str) -> None:
     outside = tmp_path / "outside"

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.toolsets.context.database import Transaction, marks
+from longshore.toolsets.context.database import Transaction, batches, marks
 from longshore.toolsets.context.reading import find_nodes
 from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, Node
 from longshore.toolsets.context.rows import NODE, nodes_by_id, to_node
@@ -69,10 +69,16 @@ def where_chosen(chosen: NodeFilter) -> tuple[str, list[str]]:
     return " AND ".join(conditions), values
 
 
-def choice_code(mode: ForgetMode, nodes: Sequence[Node]) -> str:
-    """A code for what is done to a choice of nodes: another choice has another."""
-    text = f"{mode} {' '.join(str(node.id) for node in nodes)}"
-    return blake2b(text.encode(), digest_size=4).hexdigest()
+def choice_code(transaction: Transaction, mode: ForgetMode, nodes: Sequence[Node]) -> str:
+    """A code for what is done to a choice of nodes: other nodes, or others of their texts and edges, have another."""
+    newest = dict[int, list[int]]()
+    for column, table in (("node", "observation"), ("from_node", "edge"), ("to_node", "edge")):
+        for batch in batches(node.id for node in nodes):
+            sql = f"SELECT {column}, max(id) FROM {table} WHERE {column} IN ({marks(batch)}) GROUP BY {column}"
+            for node, id_ in transaction.rows(sql, batch):
+                newest.setdefault(node, []).append(id_)
+    facts = [(node.id, node.updated_at, newest.get(node.id)) for node in nodes]
+    return blake2b(f"{mode} {facts}".encode(), digest_size=4).hexdigest()
 
 
 def resolve(

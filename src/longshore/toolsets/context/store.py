@@ -270,10 +270,11 @@ class Store:
             now = self._now(last_known_at(transaction))
             return selecting.resolve(transaction, reference, moment, now, include_retracted=include_retracted)
 
-    def select(self, chosen: NodeFilter, *, retracted: bool = False) -> list[Node]:
-        """The current nodes that a filter chooses, or those that somebody has retracted."""
+    def choose(self, chosen: NodeFilter, mode: ForgetMode) -> tuple[list[Node], str]:
+        """The nodes that a filter chooses to be forgotten or restored, and a code for these as they are now."""
         with self._database.reading() as transaction:
-            return selecting.select_nodes(transaction, chosen, retracted=retracted)
+            nodes = selecting.select_nodes(transaction, chosen, retracted=mode == "restore")
+            return nodes, selecting.choice_code(transaction, mode, nodes)
 
     def node(self, node: int) -> Node:
         """A node, retracted or not. Raises ToolError."""

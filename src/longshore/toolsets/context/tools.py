@@ -48,7 +48,7 @@ from longshore.toolsets.context.records import (
     Query,
     Targets,
 )
-from longshore.toolsets.context.selecting import ID, NodeFilter, choice_code
+from longshore.toolsets.context.selecting import ID, NodeFilter
 from longshore.toolsets.context.store import Store, StoreLimits, open_store
 from longshore.toolsets.context.summary import list_recent, summarise
 from longshore.toolsets.context.updates import apply_update, to_update
@@ -310,14 +310,15 @@ class ContextTools(Toolset):
                 if dry_run:
                     return answers.preview_targets(how, store.targeted(targets, how), max_tokens)
                 return answers.show_forgotten(how, store.forget(how, targets, self._source(ctx), reason or ""))
-            nodes = store.select(chosen, retracted=how == "restore")
-            code = choice_code(how, nodes)
+            nodes, code = store.choose(chosen, how)
             if dry_run:
                 return answers.preview_nodes(how, nodes, code, max_tokens)
             if confirm is None:
                 raise ToolError("kinds and path need dry_run=true first: it shows the nodes, and the code for confirm")
             if confirm.strip() != code:
-                raise ToolError("other nodes are chosen now than by the dry run of that code; repeat it")
+                raise ToolError(
+                    "other nodes are chosen now than by the dry run of that code, or they have changed; repeat it"
+                )
             return self._forget_all(ctx, store, how, nodes, reason or "")
 
     @tool(
