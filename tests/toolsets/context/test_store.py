@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from longshore.errors import StoreError, ToolError
+from longshore.toolsets.context import forgetting
 from longshore.toolsets.context.additions import ITEMS
 from longshore.toolsets.context.checks import ATTRIBUTES_CHARACTERS, LINKS, NAME_CHARACTERS, TEXT_CHARACTERS
 from longshore.toolsets.context.records import (
@@ -21,7 +22,7 @@ from longshore.toolsets.context.records import (
     Targets,
 )
 from longshore.toolsets.context.selecting import NodeFilter
-from longshore.toolsets.context.store import Store, StoreLimits
+from longshore.toolsets.context.store import DAY, Store, StoreLimits
 
 from .graphs import ME, Clock, fact, names, opened, texts
 
@@ -562,16 +563,30 @@ def test_a_full_store_refuses_additions_and_can_be_emptied(place: str) -> None:
         assert store.check() == []
 
 
-def test_history_beyond_an_age_is_deleted(place: str, clock: Clock) -> None:
+def test_history_beyond_an_age_is_deleted_by_the_first_change_of_a_day(place: str, clock: Clock) -> None:
     with opened(place, clock=clock, limits=StoreLimits(history_days=1)) as store:
-        store.add([fact("a", "alpha")], ME)
+        store.add([fact("a", "alpha"), fact("b", "alpha")], ME)
         store.supersede(1, "beta", ME)
-        assert store.tidy(ME) == 0
-        clock.now += 2 * 86_400_000_000
-        store.supersede(2, "gamma", ME)
-        assert store.tidy(ME) == 1
-        assert (store.status().superseded, texts(store, 1)) == (1, ["gamma"])
+        store.supersede(2, "alphabet", ME)
+        assert store.status().superseded == 2
+        clock.now += 2 * DAY
+        store.supersede(3, "alpha", ME)
+        assert (store.status().superseded, texts(store, 1), texts(store, 2)) == (1, ["alpha"], ["alphabet"])
         assert store.check() == []
+
+
+def test_old_history_is_deleted_some_rows_at_a_time(place: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "HISTORY_AT_ONCE", 2)
+    with opened(place, clock=clock, limits=StoreLimits(history_days=1)) as store:
+        store.add([fact("a", "0")], ME)
+        for number in range(1, 6):
+            store.supersede(number, str(number), ME)
+        clock.now += 2 * DAY
+        left = list[int]()
+        for number in range(4):
+            store.add([fact(f"b{number}")], ME)
+            left.append(store.status().superseded)
+        assert left == [3, 1, 0, 0]
 
 
 # Files
@@ -647,7 +662,7 @@ def test_what_was_retracted_in_a_file_is_told_apart_from_what_left_it(store: Sto
     store.replace_file(state(), [symbol("f", "body"), symbol("g", "other body")], FILE)
     store.retract(Targets(nodes=(1,)), ME)
     store.forget_file("a.py", FILE)
-    assert [node.id for node in store.select(NodeFilter(path="a.py"), retracted=True)] == [1]
+    assert [node.id for node in store.choose(NodeFilter(path="a.py"), "restore")[0]] == [1]
     with pytest.raises(ToolError, match=r"n2 is not in a.py any more; ingest_path brings it back"):
         store.restore(Targets(nodes=(2,)), ME)
     assert store.restore(Targets(nodes=(1,)), ME).nodes == (1,)

@@ -22,13 +22,12 @@ from counts import count
 from longshore import Server
 from longshore.builtin import make
 from longshore.config import DEFAULT, load
-from longshore.errors import StoreError
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.toolsets.context import tools
 from longshore.toolsets.context.json_hits import pack_json
 from longshore.toolsets.context.options import ContextOptions
-from longshore.toolsets.context.records import NewSource, QueryResult
-from longshore.toolsets.context.store import Store, open_store
+from longshore.toolsets.context.records import QueryResult
+from longshore.toolsets.context.store import open_store
 from longshore.toolsets.context.tools import ContextTools
 from talk import ERAS, NEWEST_LEGACY, Refused, call, converse, result, text, until
 from talk import Client as RawClient
@@ -367,6 +366,20 @@ def test_a_filter_needs_a_dry_run_of_the_same_choice(project: Path) -> None:
     code = ask(app, "forget_context", **chosen, dry_run=True).partition('confirm="')[2].partition('"')[0]
     assert ask(app, "forget_context", **chosen, confirm=code).startswith("retracted 251 nodes")
     assert "Nodes: 1 (fact 1)" in ask(app, "context_status")
+
+
+@pytest.mark.parametrize(
+    "new", [{"text": "IMPORTANT new fact"}, {"links": [{"to": "other"}]}, {"pinned": True}, {"kind": "note"}]
+)
+def test_the_code_of_a_dry_run_is_of_what_its_nodes_had_then(project: Path, new: dict[str, Any]) -> None:
+    app = serve()
+    add(app, *({"kind": "task", "name": f"t{n}", "text": "x"} for n in range(3)), {"name": "other"})
+    code = ask(app, "forget_context", kinds=["task"], dry_run=True).partition('confirm="')[2].partition('"')[0]
+    if "kind" in new:
+        add(app, {"kind": "note", "name": "other", "links": [{"to": "t0"}]})
+    else:
+        add(app, {"kind": "task", "name": "t0", **new})
+    assert "they have changed; repeat it" in refusal(app, "forget_context", kinds=["task"], confirm=code)
 
 
 def test_a_filter_restores_what_a_filter_retracted(project: Path) -> None:

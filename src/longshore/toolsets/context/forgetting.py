@@ -26,6 +26,8 @@ from longshore.toolsets.context.rows import (
 
 EVENTS_AT_ONCE: Final = 500
 """Old events that one change deletes at most: it is not to wait long."""
+HISTORY_AT_ONCE: Final = 500
+"""Superseded observations, and as many edges, that one change deletes at most."""
 FORGOTTEN: Final = "forgotten"
 """In place of its parser, in the state of a file whose nodes were retracted or purged."""
 
@@ -339,14 +341,16 @@ def drop_old_events(change: Change, most: int) -> None:
             change.transaction.run("DELETE FROM event WHERE sequence <= ?", (end,))
 
 
-def drop_old_history(change: Change, before: Microseconds) -> int:
-    """Delete observations and edges that were superseded before a time; how many."""
-    sql = "SELECT id FROM observation WHERE superseded_at < ? ORDER BY id"
-    observations = tuple(row[0] for row in change.transaction.rows(sql, (before,)))
-    edges = tuple(row[0] for row in change.transaction.rows("SELECT id FROM edge WHERE superseded_at < ?", (before,)))
+def drop_old_history(change: Change, before: Microseconds) -> bool:
+    """Delete observations and edges that were superseded before a time, a bounded number; whether these were all."""
+    found = list[tuple[int, ...]]()
+    for table in ("observation", "edge"):
+        sql = f"SELECT id FROM {table} WHERE superseded_at < ? ORDER BY id LIMIT ?"
+        found.append(tuple(row[0] for row in change.transaction.rows(sql, (before, HISTORY_AT_ONCE))))
+    observations, edges = found
     if observations or edges:
         _erase(change, Targets(observations=observations, edges=edges))
-    return len(observations) + len(edges)
+    return max(len(observations), len(edges)) < HISTORY_AT_ONCE
 
 
 def mark_contradiction(change: Change, one: Observation, other: Observation) -> None:

@@ -61,7 +61,7 @@ class StoreLimits(Struct, frozen=True, kw_only=True):
     """Beyond so many the oldest events are deleted; nodes and observations stay."""
 
     history_days: int | None = None
-    """Superseded observations and edges older than so many days are deleted by `tidy`. None: never."""
+    """Superseded observations and edges older than so many days are deleted, some with each change. None: never."""
 
 
 DEFAULT_LIMITS: Final = StoreLimits()
@@ -96,6 +96,8 @@ class Store:
         clock: Callable[[], Microseconds] = lambda: time_ns() // 1000,
     ) -> None:
         self._database, self._limits, self._clock = database, limits, clock
+        self._tidied: int | None = None
+        """The day on which all history was dropped that is too old."""
         with database.reading() as transaction:
             is_old = postings.needs_rebuild(transaction)
         if is_old:
@@ -127,7 +129,7 @@ class Store:
         if len(listed) > additions.ITEMS:
             raise ToolError(f"{len(listed):,} items; at most {additions.ITEMS:,} are added in one call")
         prepared, words = additions.prepare(listed)
-        with self._changing(source, grows=True) as change:
+        with self.changing(source, grows=True) as change:
             return additions.add_items(change, prepared, words)
 
     def supersede(
@@ -145,7 +147,7 @@ class Store:
         The old one was true until `valid_from` (now, if it is None). With `is_correction` it never was.
         """
         text = check_text(text)
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             old = change.observation(observation)
             new = forgetting.supersede(
                 change, old, text, valid_from=valid_from, is_correction=is_correction, reason=reason
@@ -160,24 +162,24 @@ class Store:
     def change_node(self, node: int, changed: NodeChange, source: NewSource) -> Node:
         """Give a node another name, kind, path, importance or attributes, or pin it."""
         changed = check_change(changed)
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return change.change_node(change.node(node), changed)
 
     def mark_contradiction(self, observation: int, other: int, source: NewSource) -> None:
         """Say that two observations can't both be right. Both stay, and are shown together."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             forgetting.mark_contradiction(change, change.observation(observation), change.observation(other))
 
     def end_observation(
         self, observation: int, source: NewSource, *, valid_to: Microseconds | None = None, reason: str = ""
     ) -> int:
         """Say until when an observation is true (None: until now); its id, another one if the end is to come."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return forgetting.end(change, change.observation(observation), valid_to, reason)
 
     def end_edge(self, edge: int, source: NewSource, *, valid_to: Microseconds | None = None, reason: str = "") -> int:
         """Say until when an edge is true (None: until now); its id, another one if the end is to come."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return forgetting.end(change, change.edge(edge), valid_to, reason)
 
     def forget(self, mode: ForgetMode, targets: Targets, source: NewSource, reason: str = "") -> ForgetReport:
@@ -192,12 +194,12 @@ class Store:
 
     def retract(self, targets: Targets, source: NewSource, reason: str = "") -> ForgetReport:
         """Close what is current among the targets, as never true. `restore` brings it back."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return forgetting.retract(change, targets, reason)
 
     def restore(self, targets: Targets, source: NewSource) -> ForgetReport:
         """Record what was retracted again, under new ids; a node with what was retracted with it."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return forgetting.restore(change, targets)
 
     def purge(self, targets: Targets, source: NewSource) -> ForgetReport:
@@ -206,7 +208,7 @@ class Store:
         Other rows of their nodes that say the same are erased, too, and a name that was made of an erased text.
         The file's own bytes are overwritten. The report names copies from before a migration, which are not.
         """
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             report = forgetting.purge(change, targets)
         backups = self._database.erase_traces()
         return ForgetReport(nodes=report.nodes, observations=report.observations, edges=report.edges, backups=backups)
@@ -217,7 +219,7 @@ class Store:
         The source is of type `file`, and the items have the state's path.
         """
         prepared, words = additions.prepare(items)
-        with self._changing(source, grows=True) as change:
+        with self.changing(source, grows=True) as change:
             return file_records.replace_file(change, state, prepared, words)
 
     def move_file(self, old: str, state: FileState, source: NewSource) -> int:
@@ -226,25 +228,18 @@ class Store:
         Some can't be moved, because nodes of the other path, retracted ones, have their names: these leave the file.
         How many: if there are any, the file must be replaced, too.
         """
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return file_records.move_file(change, old, state)
 
     def save_file_state(self, state: FileState, source: NewSource) -> None:
         """A file has another time, and the same content."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             file_records.save_state(change, state)
 
     def forget_file(self, path: str, source: NewSource) -> int:
         """A file is no more: close what it said. What agents say of its nodes stays. How many nodes it had."""
-        with self._changing(source) as change:
+        with self.changing(source) as change:
             return file_records.forget_file(change, path)
-
-    def tidy(self, source: NewSource) -> int:
-        """Delete the history that `history_days` gives up; how many rows. For a quiet moment."""
-        if self._limits.history_days is None:
-            return 0
-        with self._changing(source) as change:
-            return forgetting.drop_old_history(change, change.at - self._limits.history_days * DAY)
 
     def rebuild_index(self) -> int:
         """Make the index again of the texts; how many texts there are."""
@@ -373,8 +368,11 @@ class Store:
     # -- the parts of a change
 
     @contextmanager
-    def _changing(self, source: NewSource, *, grows: bool = False) -> Generator[Change]:
-        """A change, whose index is written and whose old events are dropped before it is committed."""
+    def changing(self, source: NewSource, *, grows: bool = False) -> Generator[Change]:
+        """A change, whose index is written and whose old events are dropped before it is committed.
+
+        The first change of a day drops old history, too; a bounded number of rows, so that later ones may go on.
+        """
         with self._database.writing() as transaction:
             if grows and (used := self._database.bytes_used(transaction)) >= self._limits.most_bytes:
                 what = f"it has {used / 1e6:,.0f} MB, and its limit is {self._limits.most_bytes / 1e6:,.0f} MB"
@@ -383,6 +381,10 @@ class Store:
             yield change
             change.postings.flush()
             forgetting.drop_old_events(change, self._limits.most_events)
+            days, today = self._limits.history_days, change.at // DAY
+            is_due = days is not None and today != self._tidied
+            if is_due and forgetting.drop_old_history(change, change.at - (days or 0) * DAY):
+                self._tidied = today
 
     def _now(self, last: Microseconds) -> Microseconds:
         """The present: at least the time of the last change, which another process's clock may have given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -413,8 +413,6 @@ class ContextTools(Toolset):
                     keep_out_of_git(self._place.address)
                 limits = StoreLimits(most_bytes=options.max_bytes, history_days=options.history_days or None)
                 self._store = open_store(self._place.address, limits)
-                with suppress(StoreError):  # it may only be read; a call that writes says why
-                    self._store.tidy(NewSource(session=self._session))
             return self._store
 
     def _source(self, ctx: Context) -> NewSource:
