@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from tests.interop.client.peers import command
 
 from longshore.client import SyncClient
-from longshore.errors import ToolError
+from longshore.errors import StoreError, ToolError
 from longshore.toolsets.context.markdown_format import export_markdown
 from longshore.toolsets.context.native_format import export_native, import_native
 from longshore.toolsets.context.records import FileState, Moment, NewItem, NewLink, NewSource, Query, Targets
 from longshore.toolsets.context.server_memory import export_server_memory, import_server_memory
-from longshore.toolsets.context.store import Store
+from longshore.toolsets.context.store import Store, StoreLimits
 from waiting import PATIENCE
 
+from .canaries import canary
 from .graphs import ME, Clock, fact, opened
 
 FILE = NewSource(type="import", uri="memory.jsonl")
@@ -100,6 +101,14 @@ def test_an_import_adds_to_what_is_there(store: Store, tmp_path: Path) -> None:
         ),
         (b'{"context":{"version":2}}', "version 2"),
         (b'{"node": {"id": 1, "kind": "a", "name": ""}}', "name is empty"),
+        (b'{"node": {"id": 0, "kind": "a", "name": "b"}}', "line 4: an id or sequence number is not from 1"),
+        (b'{"node": {"id": -5, "kind": "a", "name": "b"}}', "line 4: an id or sequence number is not from 1"),
+        (b'{"source": {"id": 9007199254740993, "type": "agent"}}', "line 4: an id or sequence number is not from 1"),
+        (b'{"event":{"sequence":9223372036854775807,"at":1,"actor":"","operation":"add"}}', "line 4: an id or seq"),
+        (
+            b'{"event":{"sequence":1,"at":9223372036854775807,"actor":"","operation":"add"}}',
+            "line 4: its time is to come",
+        ),
     ],
 )
 def test_a_broken_line_is_named_and_nothing_is_imported(store: Store, tmp_path: Path, broken: bytes, said: str) -> None:
@@ -109,6 +118,39 @@ def test_a_broken_line_is_named_and_nothing_is_imported(store: Store, tmp_path: 
         with pytest.raises(ToolError, match=f"{said}.*nothing was imported"):
             import_native(copy, [*lines[:3], broken, *lines[3:]], ME)
         assert copy.status().nodes == 0 and lines_of(copy) == lines[:1]
+
+
+def test_what_is_imported_is_checked_as_what_is_added(store: Store) -> None:
+    lines = [
+        b'{"context":{"version":1}}',
+        b'{"source":{"id":1,"type":"agent"}}',
+        b'{"node":{"id":1,"kind":"a\\nb","name":"one\\ntwo"}}',
+        b'{"node":{"id":9007199254740992,"kind":"a","name":"c"}}',
+        b'{"observation":{"id":1,"node":1,"text":" text\\n","source":1,"valid_from":1,"recorded_at":1}}',
+        b'{"edge":{"id":1,"from_node":1,"relation":"x\\ny","to_node":9007199254740992,"source":1,"valid_from":1,'
+        b'"recorded_at":1}}',
+    ]
+    import_native(store, lines, ME)
+    details = store.details(1)
+    assert details is not None
+    assert (details.node.kind, details.node.name, details.edges[0].relation) == ("a b", "one two", "x y")
+    assert details.observations[0].text == "text"
+    assert store.add([fact("New", "text")], ME)[0].node == 2**53 + 1
+
+
+def test_a_successor_that_is_in_no_line_is_named(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    lines = [line.replace(b'"superseded_by":3', b'"superseded_by":99') for line in lines_of(store)]
+    said = r"no line is observation 99.*nothing was imported"
+    with opened(tmp_path / "copy.db") as copy, pytest.raises(ToolError, match=said):
+        import_native(copy, lines, ME)
+
+
+def test_an_import_respects_the_limit_of_a_store(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    small = opened(tmp_path / "small.db", limits=StoreLimits(most_bytes=1))
+    with small as target, pytest.raises(StoreError, match="its limit is"):
+        import_native(target, lines_of(store), ME)
 
 
 def test_a_file_without_a_header_is_refused(store: Store) -> None:
@@ -222,6 +264,27 @@ def test_names_that_several_nodes_have_are_exported_with_their_kinds(store: Stor
     found = graph_of(export_server_memory(store))
     assert [each["name"] for each in found["entities"]] == ["Ann", "Ann (note)"]
     assert found["relations"] == [{"from": "Ann (note)", "to": "Ann", "relationType": "related_to"}]
+
+
+def test_names_that_look_like_numbered_ones_are_exported_once_each(store: Store) -> None:
+    for name in ("X", "X (note)", "X (n4)"):
+        store.add([NewItem(kind="note", name=name)], ME)
+    store.add([NewItem(kind="note", name="X", path="p")], ME)
+    found = [each["name"] for each in graph_of(export_server_memory(store))["entities"]]
+    assert sorted(found) == ["X", "X (n4)", "X (n4, 2)", "X (note)"]
+
+
+def test_credentials_in_a_memory_file_are_not_stored(store: Store) -> None:
+    key = "ghp_" + canary(1)
+    lines = as_lines(
+        [
+            {"type": "entity", "name": f"login {key}", "entityType": key, "observations": [f"it is {key}"]},
+            {"type": "relation", "from": f"login {key}", "to": f"other {key}", "relationType": key},
+        ]
+    )
+    done = import_server_memory(store, lines, FILE)
+    assert (done.nodes, done.edges, done.problems) == (2, 1, [])
+    assert key not in b"".join(lines_of(store)).decode()
 
 
 @given(st.lists(st.binary(max_size=60) | st.sampled_from(as_lines([*ENTITIES, *RELATIONS])), max_size=20))

@@ -7,7 +7,6 @@ store that was exported; an empty store takes them over, another one maps them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from time import time_ns
 from typing import Any, Final, final
 
 from msgspec import DecodeError, Struct
@@ -17,9 +16,11 @@ from msgspec.structs import replace
 from longshore.errors import ToolError
 from longshore.toolsets.context import postings
 from longshore.toolsets.context.changes import Change
-from longshore.toolsets.context.checks import KIND_CHARACTERS, check_change, check_text
+from longshore.toolsets.context.checks import check_change, check_text
 from longshore.toolsets.context.database import Database, Row, Transaction, marks
+from longshore.toolsets.context.parameters import RELATED
 from longshore.toolsets.context.records import (
+    NOTE,
     ContradictingPair,
     Edge,
     Event,
@@ -53,6 +54,10 @@ VERSION: Final = 1
 EXPORT_SECONDS: Final = 3600.0
 """After so long an export is given up. It reads one state of the store, while others write."""
 ROWS_AT_ONCE: Final = 1_000
+MOST_NUMBER: Final = 2**53
+"""The greatest id and sequence number that is imported: after the greatest of an engine there is none for a new row."""
+CLOCK_SECONDS: Final = 86_400
+"""By which the clock of the machine that exported may be ahead: known times would go on from there."""
 _FILE_STATE: Final = ", ".join(FileState.__struct_fields__)
 
 
@@ -124,8 +129,8 @@ def _to_file_state(row: Row) -> FileState:
 
 def import_native(store: Store, lines: Iterable[bytes], source: NewSource) -> ImportReport:
     """Add what lines hold, all or nothing. Again it changes nothing. Raises ToolError with the line, and StoreError."""
-    with store.database.writing() as transaction:
-        done = _Import(store.database, Change(transaction, source, time_ns() // 1000))
+    with store.changing(source, grows=True) as change:
+        done = _Import(store.database, change)
         for number, text in enumerate(lines, 1):
             if not text.strip():
                 continue
@@ -169,6 +174,8 @@ class _Import:
             raise ToolError(
                 "a native export begins with its header; for server-memory's file say --format server-memory"
             )
+        elif not all(1 <= number <= MOST_NUMBER for number in _numbers(line)):
+            raise ToolError(f"an id or sequence number is not from 1 to {MOST_NUMBER:,}")
         elif line.source is not None:
             self._ids["source"][line.source.id] = self._add_source(line.source)
         elif line.node is not None:
@@ -191,13 +198,18 @@ class _Import:
         for id_, old in self._references:
             table = "observation" if isinstance(old, Observation) else "edge"
             assert old.superseded_by is not None
+            if old.superseded_by not in self._ids[table]:
+                raise ToolError(
+                    f"no line is {table} {old.superseded_by}, which superseded another; nothing was imported"
+                )
             sql = f"UPDATE {table} SET superseded_by = ? WHERE id = ?"
             self._transaction.run(sql, (self._ids[table][old.superseded_by], id_))
         if self._touched:
             postings.rebuild(self._transaction)
         if self._is_empty:
-            last = {name: max(ids.values(), default=0) for name, ids in self._ids.items()}
-            self._database.go_on_after(self._transaction, last | {"event": self._last_event})
+            last = {name: max(ids.values()) for name, ids in self._ids.items() if ids}
+            last |= {"event": self._last_event} if self._last_event else {}
+            self._database.go_on_after(self._transaction, last)
         else:
             for node in self._touched:
                 self._change.log("import", node=node)
@@ -211,7 +223,8 @@ class _Import:
 
     def _add_node(self, new: Node) -> int:
         fields = {name: getattr(new, name) for name in ("kind", "name", "path", "importance", "attributes")}
-        check_change(NodeChange(**fields), "its")
+        checked = check_change(NodeChange(**fields), "its")
+        new = replace(new, name=checked.name or "", kind=checked.kind or NOTE)
         key = name_key(new.name, new.path)
         sql = f"SELECT {NODE} FROM node WHERE name_key = ? AND kind = ? AND path = ?"
         row = self._transaction.row(sql, (key, new.kind, new.path))
@@ -228,7 +241,7 @@ class _Import:
         return known.id
 
     def _add_observation(self, new: Observation) -> int:
-        check_text(new.text)
+        new = replace(new, text=check_text(new.text))
         node, source = self._ids["node"][new.node], self._ids["source"][new.source]
         hash_ = text_hash(new.text)
         same = "SELECT id FROM observation WHERE node = ? AND text_hash = ?"
@@ -249,7 +262,8 @@ class _Import:
         return id_
 
     def _add_edge(self, new: Edge) -> int:
-        ends = (self._ids["node"][new.from_node], new.relation[:KIND_CHARACTERS], self._ids["node"][new.to_node])
+        relation = check_change(NodeChange(kind=new.relation), "its").kind or RELATED
+        ends = (self._ids["node"][new.from_node], relation, self._ids["node"][new.to_node])
         same = "SELECT id FROM edge WHERE from_node = ? AND relation = ? AND to_node = ?"
         row = self._transaction.row(f"{same} AND recorded_at = ? AND valid_from = ? ORDER BY id", (*ends, *_times(new)))
         if row is None and new.is_current:
@@ -275,6 +289,8 @@ class _Import:
 
     def _add_event(self, new: Event) -> None:
         """Only an empty store takes events over: another has its own."""
+        if new.at > self._change.at + CLOCK_SECONDS * 1_000_000:
+            raise ToolError("its time is to come; set the clock of this machine")
         if self._is_empty:
             self._insert("event", EVENT, new)
             self._last_event = max(self._last_event, new.sequence)
@@ -290,6 +306,13 @@ class _Import:
             return int(id_)
         self._transaction.run(sql, (*values, *more.values()))
         return 0
+
+
+def _numbers(line: Line) -> list[int]:
+    """The ids of what a line holds, and an event's sequence number."""
+    records = (line.source, line.node, line.observation, line.edge)
+    events = [] if line.event is None else [line.event.sequence]
+    return [record.id for record in records if record is not None] + events
 
 
 _OVERLAPS: Final = (
