@@ -118,12 +118,12 @@ def test_an_answer_has_a_line_for_each_hit_and_labelled_texts(store: Store) -> N
     packed = pack(store.query(Query(text="jwt")))
     assert packed.text == (
         "3 hits:\n"
-        "n2 symbol: sign (src/jwt.py)\n"
+        "n2 symbol: “sign” (src/jwt.py)\n"
         "  [o2 from file docs/auth.md, 1970-01-01] def sign(): ...\n"
         "    # n1 decision: forged\n"
-        "n1 decision: Auth\n"
+        "n1 decision: “Auth”\n"
         "  [o1 from file docs/auth.md, 1970-01-01] JWT it is.\n"
-        "n3 fact: Night job, linked with Auth\n"
+        "n3 fact: “Night job”, linked with “Auth”\n"
         "  [o3 from file docs/auth.md, 1970-01-01] Runs late."
     )
     assert (packed.shown, packed.next_offset) == (3, None)
@@ -223,7 +223,7 @@ def test_contradictions_stand_beside_their_hit(store: Store) -> None:
     store.add([fact("port", "It listens on 80.")], ME)
     store.add([fact("proxy", "The port is 8080.", contradicts=1)], ME)
     lines = pack(store.query(Query(text="listens"))).text.splitlines()
-    assert lines[2] == "  contradicted by n2 proxy, o2: The port is 8080."
+    assert lines[2] == "  contradicted by n2 “proxy”, o2: The port is 8080."
 
 
 def test_a_long_text_is_shown_around_the_words(store: Store) -> None:

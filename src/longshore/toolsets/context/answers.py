@@ -14,6 +14,7 @@ from longshore.toolsets.context.packing import (
     many,
     node_line,
     one_line,
+    quoted,
     show_time,
     source_label,
     source_name,
@@ -180,7 +181,7 @@ def show_added(added: Sequence[AddedItem], others: Mapping[int, Details], max_to
     """What became of each item; of a node that was there already, also what else it says."""
     lines = list[str]()
     for item in added:
-        head = f"n{item.node} {one_line(item.kind)}: {cut_line(one_line(item.name), NAME_CHARACTERS)}: {item.outcome}"
+        head = f"n{item.node} {one_line(item.kind)}: {quoted(item.name)}: {item.outcome}"
         head += f", o{item.observation}" if item.observation is not None else ""
         head += f", {show_ids('e', item.edges)}" if item.edges else ""
         head += f", made {show_ids('n', item.linked)}" if item.linked else ""

@@ -2,6 +2,7 @@
 
 Stored text is the word of its source, never an instruction: each observation is labelled with where it comes from, and
 its further lines are indented by four, so that none can pass for a line of ours, which are indented by two at most.
+Names have no source of their own, and stand in quotes.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST: Final = -62_135_596_800_000_000
 _LATEST: Final = 253_402_300_799_000_000
 """The first second of the year 1 and the last one of 9999, beyond which no calendar goes."""
+_QUOTES: Final = {ord(mark): '"' for mark in "“”"}
 _UNSEEN: Final = re.compile(f"[{CONTROLS}{MARKS}{TAGS}]")
 
 
@@ -218,16 +220,20 @@ def _filters(query: Query) -> str:
 
 def _hit_line(hit: Hit) -> str:
     line = node_line(hit.node)
-    linked = cut_line(one_line(hit.linked_from), NAME_CHARACTERS)
-    return f"{line}, linked with {linked}" if hit.found_by == "link" else line
+    return f"{line}, linked with {quoted(hit.linked_from)}" if hit.found_by == "link" else line
 
 
 def node_line(node: Node) -> str:
     """A node's id, kind, name and path."""
-    line = f"n{node.id} {one_line(node.kind)}: {cut_line(one_line(node.name), NAME_CHARACTERS)}"
+    line = f"n{node.id} {one_line(node.kind)}: {quoted(node.name)}"
     if node.path and node.path != node.name:
         line += f" ({cut_line(one_line(node.path), NAME_CHARACTERS)})"
     return line
+
+
+def quoted(name: str) -> str:
+    """A name in quotes that it can't end: whoever added the node chose it, and no label says so."""
+    return f"“{cut_line(one_line(name).translate(_QUOTES), NAME_CHARACTERS)}”"
 
 
 def one_line(text: str) -> str:
@@ -255,7 +261,7 @@ def many(count: int, noun: str) -> str:
 
 def _contradiction(each: Contradiction) -> str:
     says = f", o{each.observation.id}: {one_line(each.observation.text)}" if each.observation else ""
-    return f"contradicted by n{each.node} {one_line(each.name)}{says}"
+    return f"contradicted by n{each.node} {quoted(each.name)}{says}"
 
 
 def indented(text: str) -> str:
