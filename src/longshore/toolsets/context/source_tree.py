@@ -29,6 +29,7 @@ class FileFacts(NamedTuple):
 
     size: int
     modified_ns: int
+    """When its inode was: an edit changes that, also if the time of the content is set back after it."""
 
 
 class Content(NamedTuple):
@@ -80,7 +81,7 @@ class SourceTree:
             return
         if not self._is_folder:
             status = self._files.status(self.real_path).status
-            yield self.stored(self.real_path), FileFacts(status.st_size, status.st_mtime_ns)
+            yield self.stored(self.real_path), FileFacts(status.st_size, status.st_ctime_ns)
             return
         with self._files.open_folder(self.real_path) as folder:
             ignores = Ignores.from_above(read_rules_above(self._files, folder))
@@ -93,7 +94,7 @@ class SourceTree:
                     status = os.lstat(name, dir_fd=holder)
                 except OSError:
                     continue  # deleted meanwhile
-                yield prefix + path, FileFacts(status.st_size, status.st_mtime_ns)
+                yield prefix + path, FileFacts(status.st_size, status.st_ctime_ns)
 
     def covers(self, stored: str) -> bool:
         """Whether a stored path lies in the tree and is meant by the globs, whatever is there now."""
@@ -117,8 +118,8 @@ class SourceTree:
             raise Unreadable(_REASONS.get(problem.kind, "unreadable")) from None
         except OSError:
             raise Unreadable("unreadable") from None
-        facts = FileFacts(after.st_size, after.st_mtime_ns)
-        if facts != (before.st_size, before.st_mtime_ns) or len(data) != after.st_size:
+        facts = FileFacts(after.st_size, after.st_ctime_ns)
+        if facts != (before.st_size, before.st_ctime_ns) or len(data) != after.st_size:
             raise Unreadable("changed meanwhile")
         return Content(facts, sha256(data).hexdigest(), data)
 
