@@ -29,7 +29,8 @@ SEED = 20_261_118
 LEAST_WORDS = 6
 MOST_NAMESAKES = 3
 ADDED_AT_ONCE = 200
-_LEFT_OUT = frozenset(("site-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3"))
+LEFT_OUT = ("site-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3")
+"""Folders of the standard library."""
 _WORD = re.compile(r"\w+")
 
 Search = Callable[[str], list[int]]
@@ -51,7 +52,7 @@ def read_functions(count: int) -> list[Function]:
     library = sysconfig.get_paths()["stdlib"]
     found = list[Function]()
     for folder, folders, files in os.walk(library):
-        folders[:] = sorted(set(folders) - _LEFT_OUT)
+        folders[:] = sorted(set(folders).difference(LEFT_OUT))
         for file in sorted(files):
             if file.endswith(".py"):
                 found += _functions_of(Path(folder, file), library)

@@ -16,6 +16,7 @@ from time import perf_counter
 
 from benchmarks.claim import Claim, Target
 from benchmarks.command import main
+from benchmarks.context_corpus import LEFT_OUT
 from benchmarks.load import Session, precedence, progress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -26,7 +27,6 @@ from longshore.toolsets.context.ingest import IngestReport, ingest
 from longshore.toolsets.context.store import Store, open_store
 
 OURS = "longshore"
-LEFT_OUT = ("site-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3")
 LEAST_RATE = 1_000
 
 
