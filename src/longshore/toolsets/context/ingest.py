@@ -1,8 +1,8 @@
 """Ingest: the nodes of files are brought in line with a folder, as fast as little has changed.
 
-A pass walks the folder and compares sizes and the times of inodes with those of the last pass; only files that differ are opened,
-and only those whose content differs are parsed. Then names are resolved over all files, also for unchanged files that
-refer to something that was added, moved or removed, and each file is written in one transaction.
+A pass walks the folder and compares sizes and the times of inodes with those of the last pass; only files that differ
+are opened, and only those whose content differs are parsed. Then names are resolved over all files, also for unchanged
+files that refer to something that was added, moved or removed, and each file is written in one transaction.
 
 A pass that is cancelled or killed leaves whole files, and the next one does the rest: what a file's change means for
 others is written before the file itself is marked as read.

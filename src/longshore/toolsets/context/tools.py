@@ -261,7 +261,7 @@ class ContextTools(Toolset):
     ) -> str:
         """Supersede a text, end an observation or edge, or change a node."""
         secrets = SecretRemover()
-        kind, name, path = map(secrets.clean, (kind, name, path))
+        kind, name, path = (secrets.clean(given) for given in (kind, name, path))
         update = to_update(
             NodeChange(kind=kind, name=name, path=path, importance=importance, pinned=pinned, attributes=attributes),
             text=secrets.clean(text),
