@@ -52,6 +52,7 @@ class Question:
 class Dialogue:
     turns: list[Turn]
     questions: list[Question]
+    left_out: int  # questions without an answer, or whose evidence is no turn
 
 
 def read_dialogues(path: Path) -> list[Dialogue]:
@@ -67,7 +68,7 @@ def _dialogue(data: dict[str, Any]) -> Dialogue:
         evidence = frozenset(_TURN.findall(" ".join(each.get("evidence") or ()))) & known
         if evidence and each.get("category") != UNANSWERABLE:
             questions.append(Question(each["question"], evidence))
-    return Dialogue(turns, questions)
+    return Dialogue(turns, questions, len(data["qa"]) - len(questions))
 
 
 def _turns(conversation: dict[str, Any]) -> Iterator[Turn]:
@@ -114,6 +115,8 @@ def recall(evidence: frozenset[str], found: Sequence[str], depth: int) -> float:
 
 
 def measure(dialogues: Sequence[Dialogue]) -> list[Claim]:
+    left_out = sum(dialogue.left_out for dialogue in dialogues)
+    dialogues = [dialogue for dialogue in dialogues if dialogue.questions]
     questions = [question for dialogue in dialogues for question in dialogue.questions]
     turns = sum(len(dialogue.turns) for dialogue in dialogues)
     found: dict[str, list[list[str]]] = {OURS: [], OR: [], GREP: []}
@@ -130,6 +133,7 @@ def measure(dialogues: Sequence[Dialogue]) -> list[Claim]:
         for name, answers in found.items():
             shares = [recall(q.evidence, ids, depth) for q, ids in zip(questions, answers, strict=True)]
             claim.add(name, [statistics.fmean(shares)])
+        claim.notes.append(f"{left_out:,} questions were left out: they have no answer, or their evidence is no turn.")
         claims.append(claim)
     return claims
 
@@ -139,11 +143,14 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="a file of LoCoMo's form, such as locomo10.json")
     path: Path = parser.parse_args().file
     try:
-        dialogues = [dialogue for dialogue in read_dialogues(path) if dialogue.questions]
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        dialogues = read_dialogues(path)
+    except OSError as problem:
+        print(f"{path}: {problem.strerror}", file=sys.stderr)
+        return 1
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
         print(f"{path}: not a file of LoCoMo's form: {problem!r}", file=sys.stderr)
         return 1
-    if not dialogues:
+    if not any(dialogue.questions for dialogue in dialogues):
         print(f"{path}: no question has evidence", file=sys.stderr)
         return 1
     for claim in measure(dialogues):

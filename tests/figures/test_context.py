@@ -14,6 +14,7 @@ from benchmarks.context_corpus import (
     longshore,
     more_functions,
     read_functions,
+    resolve_calls,
 )
 from benchmarks.context_peer import MemoryServer
 from benchmarks.context_quality import recall
@@ -29,6 +30,13 @@ def test_each_contestant_finds_a_function_by_its_own_words(tmp_path: Path) -> No
     assert store.status().edges > 10
     assert '"""' not in functions[number].source
     store.close()
+
+
+def test_a_larger_graph_has_as_many_edges_a_function() -> None:
+    functions = [Function("a.py", name, f"def {name}()", "", frozenset(calls)) for name, calls in ("ab", "bc", "ca")]
+    small, large = resolve_calls(functions), resolve_calls(more_functions(functions, 30))
+    assert small == [{1}, {2}, {0}]
+    assert large == [{3 * copy + other for other in called} for copy in range(10) for called in small]
 
 
 @pytest.mark.parametrize(
