@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -223,7 +224,9 @@ def test_contradictions_stand_beside_their_hit(store: Store) -> None:
     store.add([fact("port", "It listens on 80.")], ME)
     store.add([fact("proxy", "The port is 8080.", contradicts=1)], ME)
     lines = pack(store.query(Query(text="listens"))).text.splitlines()
-    assert lines[2] == "  contradicted by n2 “proxy”, o2: The port is 8080."
+    assert re.fullmatch(
+        r"  contradicted by n2 “proxy”: \[o2 from agent alice, \d{4}-\d\d-\d\d\] The port is 8080\.", lines[2]
+    )
 
 
 def test_a_long_text_is_shown_around_the_words(store: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -306,7 +307,8 @@ def test_contradictions_are_shown_beside_the_hit(project: Path) -> None:
     app = serve()
     add(app, {"name": "port", "text": "It listens on 80."}, {"name": "proxy", "text": "The port is 8080."})
     ask(app, "update_context", id="o2", contradicts="o1")
-    assert "  contradicted by n2 “proxy”, o2: The port is 8080." in ask(app, "query_context", query="listens")
+    shown = ask(app, "query_context", query="listens")
+    assert re.search(r"  contradicted by n2 “proxy”: \[o2 from agent .+\] The port is 8080\.", shown)
 
 
 # -- looking closer

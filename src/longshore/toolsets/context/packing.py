@@ -141,7 +141,7 @@ class _Packing:
         """A contradiction comes before all texts: without it a text would be taken for undisputed."""
         for place, hit in enumerate(self._result.hits[:shown]):
             for each in hit.contradictions:
-                self._take(indented(cut_line(_contradiction(each), 400)), self._texts[place])
+                self._take(indented(cut_line(_contradiction(each, hit), 400)), self._texts[place])
 
 
 def _counts(result: QueryResult, shown: int) -> str:
@@ -259,8 +259,10 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _contradiction(each: Contradiction) -> str:
-    says = f", o{each.observation.id}: {one_line(each.observation.text)}" if each.observation else ""
+def _contradiction(each: Contradiction, hit: Hit) -> str:
+    observation, says = each.observation, ""
+    if observation is not None:
+        says = f": {source_label(observation, hit.sources.get(observation.source))} {one_line(observation.text)}"
     return f"contradicted by n{each.node} {quoted(each.name)}{says}"
 
 

@@ -336,7 +336,11 @@ class _Search:
         nodes = nodes_by_id(self._transaction, set(shown))
         observations = self._best_first(shown, terms)
         contradictions = contradictions_of(self._transaction, observations, self._moment, self._now)
-        sources = sources_by_id(self._transaction, {o.source for listed in observations.values() for o in listed})
+        said = {
+            node: [*observations.get(node, ()), *(c.observation for c in contradictions.get(node, ()) if c.observation)]
+            for node in shown
+        }
+        sources = sources_by_id(self._transaction, {each.source for listed in said.values() for each in listed})
         return tuple(
             Hit(
                 node=nodes[node],
@@ -345,7 +349,7 @@ class _Search:
                 linked_from=self._rows[linked[node]][8] if node in linked else "",
                 observations=tuple(observations.get(node, ())),
                 contradictions=tuple(contradictions.get(node, ())),
-                sources={o.source: sources[o.source] for o in observations.get(node, ())},
+                sources={each.source: sources[each.source] for each in said[node]},
             )
             for node, rank in page
         )
