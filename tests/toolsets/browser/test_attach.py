@@ -300,6 +300,23 @@ async def test_a_name_that_resolves_to_a_metadata_address_is_not_attached_to(mon
         assert "always blocked" in await refusal(client, "open", connect="http://evil.test:9222")
 
 
+async def test_c_26_a_browser_is_not_shared_with_another_principal(listening: Listening) -> None:
+    _, profile = listening
+    port = (profile / "DevToolsActivePort").read_text().split()[0]
+    browsers = Browsers(BrowserOptions())
+    try:
+        first = await browsers.attach("alice", f"http://127.0.0.1:{port}", None)
+        for is_closed in (False, True):
+            if is_closed:
+                await browsers.close("alice", first)  # her logins are still in it
+            with pytest.raises(ToolError, match="another principal has attached to this browser"):
+                await browsers.attach("bob", f"http://localhost:{port}", None)
+            assert not browsers.all("bob")
+        assert await browsers.attach("alice", f"http://localhost:{port}", None)
+    finally:
+        await browsers.close_all()
+
+
 async def test_headless_has_no_meaning_for_a_browser_that_runs() -> None:
     async with Client(app()) as client:
         assert "leave headless out" in await refusal(client, "open", connect="auto", headless=True)

@@ -180,6 +180,14 @@ class Browser:
                 free.append(UserPage(id, url, str(info.get("title", ""))))
         return free
 
+    async def profile(self) -> str | None:
+        """The id of the profile of an attached browser's user, which no other browser has. None if it does not say."""
+        try:
+            told = await self._call("Target.getBrowserContexts")
+        except (CdpError, ConnectionClosed, TimeoutError) as problem:
+            raise ToolError(f"the browser can't be used: {_reason(problem)}") from None
+        return told.get("defaultBrowserContextId")
+
     async def _adopt(self, id: str, target_id: str) -> Tab:
         """Attach to a page that a user has open. It is not closed with us."""
         self._check_room()

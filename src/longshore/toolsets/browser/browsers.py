@@ -26,6 +26,8 @@ from longshore.toolsets.browser.websocket import attach
 
 WIDTH: Final = 1280
 HEIGHT: Final = 800
+MOST_PROFILES: Final = 100
+"""Attached browsers that are remembered of a principal. Addresses where no real browser is could name more."""
 _PROXY_STATUSES: Final = (403, 502)
 """The statuses with which the proxy answers for what it refuses and for what it can't reach."""
 
@@ -68,6 +70,8 @@ class Browsers:
         )
         self._current: dict[str, str] = {}
         self._opening: dict[str, asyncio.Lock] = {}
+        self._profiles: dict[str, str] = {}
+        """The principals of the browsers that were attached to, by the profile that each runs with."""
 
     async def close_all(self) -> None:
         try:
@@ -130,10 +134,21 @@ class Browsers:
         browser = Browser(engine, most_tabs=self._options.most_tabs, isolated=False, viewport=viewport)
         try:
             await browser.open()
+            self._claim(await browser.profile() or address, owner)
         except BaseException:
             connection.close()
             raise
         return self._add(owner, browser)
+
+    def _claim(self, profile: str, owner: str) -> None:
+        """Note whose an attached browser is. Raises ToolError if another principal has, or had, logins in it."""
+        if self._profiles.setdefault(profile, owner) != owner:
+            raise ToolError(
+                "another principal has attached to this browser, which is theirs until it ends; leave connect out"
+            )
+        mine = [each for each, principal in self._profiles.items() if principal == owner]
+        if len(mine) > MOST_PROFILES:
+            del self._profiles[mine[0]]
 
     async def _check_address(self, address: str) -> bool:
         """Whether a browser's address is on this machine. Raises ToolError for one of a cloud's metadata service."""
