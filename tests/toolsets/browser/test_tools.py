@@ -93,6 +93,15 @@ async def test_a_page_is_shown_with_refs_and_without_hidden_text() -> None:
         assert "hunter2" not in shown and "••••" in shown
 
 
+async def test_concurrent_first_calls_use_one_tab() -> None:
+    async with browsing() as (client, site):
+        first = await asyncio.gather(
+            ask(client, "navigate", url=site.url()), ask(client, "read"), ask(client, "navigate", url=site.url("/odd"))
+        )
+        assert all(each.startswith("[b1 t1 ") for each in first)
+        assert "b1 (current): 1 tabs" in await ask(client, "tabs")
+
+
 async def test_the_fence_has_a_word_that_differs_in_each_answer() -> None:
     async with browsing() as (client, site):
         words = set()

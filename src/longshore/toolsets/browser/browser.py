@@ -87,7 +87,7 @@ class Browser:
         self._stop: Callable[[], None] = _nothing
         self._starting = asyncio.Lock()
         self._popups: set[asyncio.Task[None]] = set()
-        self._adopting = asyncio.Lock()
+        self._choosing = asyncio.Lock()
         self._creating = 0
         self._waiting: dict[str, str] = {}
         """Sessions of new pages that wait for us, by target: those that we are creating."""
@@ -145,9 +145,9 @@ class Browser:
 
     async def use_tab(self, id: str | None) -> Tab:
         """The tab that a call means. A page of the user's is attached to; without an id and a tab, one is opened."""
-        if id is None and self.current is None:
-            return await self.new_tab()
-        async with self._adopting:
+        async with self._choosing:  # concurrent first calls open one tab
+            if id is None and self.current is None:
+                return await self.new_tab()
             tab = self.tabs.get(id or "")
             if tab is not None and tab.page is not None and tab.page.ended.done() and self._is_adopted(tab):
                 self._forget(tab, close=False)  # it may have come back since
