@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from secrets import token_hex
 from typing import Final
 
 from longshore.errors import ToolError
@@ -23,12 +24,12 @@ def copy_uploads(files: ConfinedFiles, paths: Sequence[str], folder: str | None)
     if not 1 <= len(paths) <= MOST_FILES:
         raise ToolError(f"{len(paths)} paths; give 1 to {MOST_FILES}")
     given = list[str]()
-    for number, path in enumerate(paths):
+    for path in paths:
         if folder is None:
             with files.open_file(path, MOST_BYTES):
                 given.append(files.real_path(path))
             continue
-        place = os.path.join(folder, f"{len(os.listdir(folder))}-{number}")
+        place = os.path.join(folder, token_hex(8))  # others may copy at the same time
         os.mkdir(place, 0o755)
         copy = os.path.join(place, os.path.basename(path))
         with files.open_file(path, MOST_BYTES) as source, open(copy, "wb") as target:
