@@ -152,3 +152,10 @@ def test_a_popup_has_its_title_before_it_is_used() -> None:
 )
 def test_names_of_downloads_are_clean(suggested: str, name: str) -> None:
     assert clean_name(suggested) == name
+
+
+@pytest.mark.parametrize("length", [18, 19, 20, 118, 119, 120, 130, 5000])
+def test_a_long_extension_is_cut_and_leaves_the_name(length: int) -> None:
+    name = clean_name(f"a.{'x' * length}")
+    assert name == f"a.{'x' * min(length, 19)}"
+    assert clean_name(f"{'a' * length}.{'x' * length}").startswith("a" * min(length, 100))

@@ -18,6 +18,8 @@ MOST_DOWNLOADS: Final = 100
 MOST_BYTES: Final = 100_000_000
 """The size of one download."""
 _NAME_CHARACTERS: Final = 120
+_EXTENSION_CHARACTERS: Final = 20
+"""With the dot. A longer one is no extension, and would leave no room for the name."""
 _UNSAFE: Final = re.compile(r"[^\w.()+,=@ -]", re.ASCII)
 
 State = Literal["running", "finished", "cancelled", "refused"]
@@ -55,6 +57,7 @@ def clean_name(suggested: str) -> str:
     name = os.path.basename(suggested.replace("\\", "/"))
     name = _UNSAFE.sub("_", clean(name, len(name))).strip(" .")
     stem, extension = os.path.splitext(name)
+    extension = extension[:_EXTENSION_CHARACTERS]
     return f"{stem[: _NAME_CHARACTERS - len(extension)]}{extension}" if stem else "download"
 
 
