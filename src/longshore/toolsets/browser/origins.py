@@ -46,8 +46,14 @@ _METADATA_NETWORKS: Final = tuple(
         ),
     )
 )
-_EMBEDDING: Final = ((ip_network("64:ff9b::/96"), 0), (ip_network("::/96"), 0), (ip_network("2002::/16"), 80))
-"""IPv6 networks whose addresses lead to an IPv4 address, and how many bits follow it: NAT64, compatible, 6to4."""
+_EMBEDDING: Final = (
+    (ip_network("64:ff9b::/96"), 0),  # NAT64
+    (ip_network("64:ff9b:1::/48"), 0),  # NAT64 with a prefix of one's own, RFC 8215
+    (ip_network("::ffff:0:0:0/96"), 0),  # translated, RFC 2765
+    (ip_network("::/96"), 0),  # compatible
+    (ip_network("2002::/16"), 80),  # 6to4
+)
+"""IPv6 networks whose addresses lead to an IPv4 address, and how many bits follow it."""
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _STRIPPED: Final = "".join(map(chr, range(33)))
@@ -232,6 +238,8 @@ def embedded(address: Address) -> Address:
         return address
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
+    if address.teredo is not None:
+        return address.teredo[1]
     for network, following in _EMBEDDING:
         if address in network and int(address) > 1:  # :: and ::1 are not IPv4
             return IPv4Address(int(address) >> following & 0xFFFFFFFF)
