@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.waiting import is_alive
 
-from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed
+from longshore.toolsets.browser import pipe
+from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed
 from longshore.toolsets.browser.executable import BrowserUnavailable
 from longshore.toolsets.browser.launch import BrowserProcess
 from longshore.toolsets.browser.websocket import attach
@@ -83,6 +84,39 @@ async def test_an_answer_that_is_no_json_fails_its_call() -> None:
     connection.receive(b'{"id":1,"result":{"a":')
     with pytest.raises(CdpError, match="decoded"):
         await answer
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(999, False), (1000, False), (1001, True), (10_000, True)])
+@pytest.mark.parametrize("piece", [7, 100_000])
+async def test_a_message_that_is_too_long_costs_only_itself(
+    monkeypatch: pytest.MonkeyPatch, length: int, is_cut: bool, piece: int
+) -> None:
+    monkeypatch.setattr(pipe, "MOST_MESSAGE_BYTES", 1000)
+    connection, events = Connection(), list[str]()
+    connection.open(Written())
+    reading = pipe.PipeTransport(connection)
+    connection.listen("S1", lambda method, params: events.append(method))
+    answers = connection.send("A.b"), connection.send("A.c")
+
+    def fill(start: str, end: str) -> str:
+        return f"{start}{'x' * (length - len(start) - len(end))}{end}\0"
+
+    forged = ',\\"sessionId\\":\\"S2\\"}'
+    text = (
+        fill('{"method":"A.event","params":{"a":"', f'{forged}"}},"sessionId":"S1"}}')
+        + '{"method":"A.small","params":{},"sessionId":"S1"}\0'
+        + fill('{"id":1,"result":{"a":"', '"},"sessionId":"S1"}')
+        + '{"id":2,"result":{}}\0'
+    )
+    for at in range(0, len(text), piece):
+        reading.data_received(text[at : at + piece].encode())
+    assert events == [TOO_LONG if is_cut else "A.event", "A.small"]
+    assert await answers[1] == {} and not connection.is_closed
+    if is_cut:
+        with pytest.raises(CdpError, match="too long"):
+            await answers[0]
+    else:
+        assert "a" in await answers[0]
 
 
 async def test_a_closed_connection_refuses_calls() -> None:

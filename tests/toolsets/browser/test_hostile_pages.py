@@ -37,6 +37,17 @@ async def attack(client: Client, site: Site, path: str, click: bool = True, limi
     return "\n".join(said)
 
 
+async def test_br_6_a_page_that_logs_more_than_can_be_read_ends_itself_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshore.toolsets.browser.pipe.MOST_MESSAGE_BYTES", 2_000_000)
+    pages = {"/": "<button onclick=\"console.log('x'.repeat(3e6))\">go</button>"}
+    async with attacked(pages) as (client, site):
+        await assert_alive(client, site)
+        await ask(client, "evaluate", script="document.cookie = 'login=1'")
+        said = await attack(client, site, "/")
+        assert "wrote more to its console than can be read" in said, said
+        assert "login=1" in await ask(client, "evaluate", script="document.cookie", tab_id="t1")
+
+
 DIALOGS = {
     "/alert": "<button onclick='for(;;)alert(1)'>go</button>",
     "/confirm": "<button onclick='while(!confirm(Math.random()));'>go</button>",

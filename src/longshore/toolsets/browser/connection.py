@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, final
 
 from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, Encoder
 
+TOO_LONG: Final = "Longshore.messageTooLong"
+"""The method of the event that replaces one that was too long."""
 CALL_SECONDS: Final = 30.0
 """A browser answers in milliseconds. One that takes longer hangs."""
 
@@ -140,7 +143,18 @@ class Connection:
         if message.id is None:
             self._hand_out(message)
             return
-        method, future = self._waiting.pop(message.id, ("", None))
+        self._answer(message.id, message)
+
+    def receive_ends(self, start: bytes | bytearray, end: bytes | bytearray) -> None:
+        """Both ends of a message from the browser that was too long. An event is replaced by one that says so."""
+        if answered := re.match(rb'\{"id":(\d+)', start):
+            number = int(answered[1])
+            self._answer(number, _Message(number, error=_Refusal("its answer is too long")))
+        elif sent := re.search(rb'"sessionId":"([^"\\]+)"\}$', end):
+            self._hand_out(_Message(method=TOO_LONG, session=sent[1].decode()))
+
+    def _answer(self, number: int, message: _Message) -> None:
+        method, future = self._waiting.pop(number, ("", None))
         if future is None or future.done():
             return
         if message.error is None:
@@ -182,7 +196,6 @@ def _fail(future: asyncio.Future[Params], problem: Exception) -> None:
 def _decode_leniently(data: bytes | bytearray | memoryview | str) -> _Message:
     """Decode a message with half surrogate pairs in it, which pages may have in their text, as U+FFFD."""
     import json
-    import re
 
     text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
     try:

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from msgspec import Struct
 
-from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed, Params
+from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed, Params
 from longshore.toolsets.browser.events import TabLog, clean
 from longshore.toolsets.browser.frames import Frames
 from longshore.toolsets.browser.settling import Activity
@@ -34,7 +34,8 @@ CLOSED: Final = "it was closed"
 BLOCKED: Final = "a dialog blocked it"
 POPUPS: Final = "it opened popups without end"
 RESTLESS: Final = "it loaded other documents all the time"
-"""Reasons why a page has ended, which the caller acts on. After the last three, another page can still be loaded."""
+FLOOD: Final = "it wrote more to its console than can be read"
+"""Reasons why a page has ended, which the caller acts on. After the last four, another page can still be loaded."""
 
 
 class FileChooser(Struct, frozen=True):
@@ -261,6 +262,9 @@ class Page:
             self._messages = 0
 
     def _take(self, session: str, method: str, params: Params) -> None:
+        if method == TOO_LONG:
+            self.give_up(FLOOD)
+            return
         if method == "Runtime.consoleAPICalled" and self._is_flood(session):
             return
         self.frames.take(session, method, params)

@@ -9,7 +9,9 @@ from typing import Final, final
 from longshore.toolsets.browser.connection import Connection
 
 MOST_MESSAGE_BYTES: Final = 256 << 20
-"""A screenshot of a long page has some 50 MB. A browser that sends more is broken, and is given up."""
+"""A screenshot of a long page has some 50 MB. A page can log a longer text: then only both ends are kept."""
+END_BYTES: Final = 200
+"""Of a longer message: enough for the id or the method at its start, and the session at its end."""
 
 
 @final
@@ -19,6 +21,7 @@ class PipeTransport(asyncio.Protocol):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._unfinished = bytearray()
+        self._is_cut = False
         self._reading: asyncio.BaseTransport | None = None
         self._writing: asyncio.WriteTransport | None = None
 
@@ -48,12 +51,20 @@ class PipeTransport(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *whole, rest = data.split(b"\0")
         for part in whole:
-            self._unfinished += part
+            self._add(part)
             message, self._unfinished = self._unfinished, bytearray()
-            self._connection.receive(message)
-        self._unfinished += rest
-        if len(self._unfinished) > MOST_MESSAGE_BYTES:
-            self._connection.close()
+            if self._is_cut:
+                self._is_cut = False
+                self._connection.receive_ends(message[:END_BYTES], message[-END_BYTES:])
+            else:
+                self._connection.receive(message)
+        self._add(rest)
+
+    def _add(self, data: bytes) -> None:
+        self._unfinished += data
+        if self._is_cut or len(self._unfinished) > MOST_MESSAGE_BYTES:
+            self._is_cut = True
+            del self._unfinished[END_BYTES:-END_BYTES]
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         self.close()

@@ -20,7 +20,7 @@ from longshore.toolsets.browser.evaluation import ScriptElement, evaluate
 from longshore.toolsets.browser.events import TabLog, clean
 from longshore.toolsets.browser.frames import Frame
 from longshore.toolsets.browser.navigation import Loaded, Restless, WaitFor
-from longshore.toolsets.browser.page import BLOCKED, CLOSED, POPUPS, RESTLESS, Dialogs, Page, drop
+from longshore.toolsets.browser.page import BLOCKED, CLOSED, FLOOD, POPUPS, RESTLESS, Dialogs, Page, drop
 from longshore.toolsets.browser.screenshots import Box, Format, Screenshot, capture
 from longshore.toolsets.browser.script import PageScript
 from longshore.toolsets.browser.settling import (
@@ -521,7 +521,7 @@ class Tab:
         replaced = f"the next call opens {clean(self.seen_url)} again"
         then = replaced if self._host.replaces(self) else "browser_tabs lists what is open"
         problem = f"the page of {self.id} is gone: {reason}; {then}"
-        return PageBlocked(problem) if reason in (BLOCKED, POPUPS, RESTLESS) else ToolError(problem)
+        return PageBlocked(problem) if reason in (BLOCKED, POPUPS, RESTLESS, FLOOD) else ToolError(problem)
 
     async def _late(self, page: Page, doing: str, seconds: float) -> ToolError:
         """Why something took too long."""
@@ -693,7 +693,7 @@ def _loaded_by(until: float, seconds: float) -> float:
 
 
 class PageBlocked(ToolError):
-    """The page was given up because of its dialogs or popups."""
+    """The page was given up because of what it did: another can be loaded."""
 
 
 class PageClosed(ToolError):
