@@ -165,6 +165,7 @@ class Element(Struct, frozen=True):
     name: str
     tag: str
     type: str
+    secret: bool
     found_again: bool
 
     def __str__(self) -> str:
@@ -353,6 +354,8 @@ class Actions:
         if not step.fields:
             raise ToolError("fields is empty; give at least one with a value")
         filled = await self._fill_at_once(step.fields)
+        for element, field in zip(filled, step.fields, strict=False):
+            self._keep_secret(element, _entered(field.value))
         for field in step.fields[len(filled) :]:
             try:
                 element = await self.find(field.target)
@@ -385,7 +388,8 @@ class Actions:
             await self._page.input(press_events("Enter"))
 
     async def _fill_one(self, element: Element, value: Value) -> None:
-        text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        text = _entered(value)
+        self._keep_secret(element, text)
         told = await self._frames.use(element.frame, lambda script: script.set_value(element.ref, value))
         if told.problem == "type":
             await self._fill_combobox(element, text)
@@ -404,6 +408,11 @@ class Actions:
         is_text = element.tag in ("input", "textarea") and element.type in ("", "text", "search", "tel", "textarea")
         if is_text and text and not told.shown:
             await self._replace_text(element, text)  # the page undid it: it may want real keys
+
+    def _keep_secret(self, element: Element, text: str) -> None:
+        """A form may send what is entered in a password field in its address."""
+        if element.secret:
+            self._page.log.add_secret(text)
 
     async def _fill_combobox(self, element: Element, text: str) -> None:
         """Type into a field with suggestions, and take the one that is exactly what was typed."""
@@ -484,6 +493,7 @@ class Actions:
         where = ""
         if step.target is not None:
             element = await self.find(step.target)
+            self._keep_secret(element, step.text)
             await self._focus(element)
             where = f" into {element}"
         await self._page.input(_typing(step.text))
@@ -543,7 +553,7 @@ class Actions:
     async def _missing(self, step: Wait) -> str | None:
         """What does not hold yet."""
         if step.url is not None and step.url not in self._frames.main.url:
-            return f"the address is {clean(self._frames.main.url)}"
+            return f"the address is {clean(self._page.log.mask(self._frames.main.url))}"
         if step.text is not None and not await self._check({"text": step.text}):
             return f'"{clean(step.text)}" is not there'
         if step.text_gone is not None and await self._check({"text": step.text_gone}):
@@ -605,7 +615,7 @@ class Actions:
 
 
 def _element(frame: Frame, told: Located) -> Element:
-    return Element(frame, told.ref, told.role, told.name, told.tag, told.type, told.found_again)
+    return Element(frame, told.ref, told.role, told.name, told.tag, told.type, told.secret, told.found_again)
 
 
 def _candidate(told: Located) -> Candidate:
@@ -616,6 +626,10 @@ def _listed(candidates: list[Candidate]) -> str:
     """The elements that a target can be replaced by, as the end of an error."""
     names = [f'{each.role} "{clean(each.name, 60)}" {each.ref}' for each in candidates[:5]]
     return f"; there is {', '.join(names)}" if names else "; take a snapshot or find it by text"
+
+
+def _entered(value: Value) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _typing(text: str) -> list[tuple[str, Params]]:

@@ -496,7 +496,7 @@ class Browser:
             self.tabs.pop(tab.id, None)
             opener.log.notices.add("a new tab opened and closed again")
             return
-        tab.seen_url = tab.url
+        tab.seen_url = tab.page.frames.main.url or tab.seen_url
         opener.log.notices.add(f"opened tab {tab.id} ({clean(tab.url)})")
         for notice in tab.log.notices.take():
             opener.log.notices.add(f"{tab.id}: {notice}")

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
+from urllib.parse import unquote_plus
 
 from msgspec import Struct
 
@@ -23,6 +24,10 @@ MOST_URL: Final = 500
 MOST_HEADERS: Final = 50
 """Headers of a message. Few have more than thirty."""
 _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"})
+MOST_SECRETS: Final = 100
+"""Values of password fields that are masked in addresses. A tab has few of them; the oldest are forgotten."""
+_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+_PARAMETER: Final = re.compile(r"([?&#][^=&#\s]*=)([^&#\s]+)")
 NOTICE_TEXT: Final = 200
 """Characters of a page's text in a notice."""
 
@@ -40,6 +45,11 @@ _UNSEEN: Final = re.compile(f"[{CONTROLS}{MARKS}{TAGS}\ud800-\udfff]")
 def without_unseen(text: str) -> str:
     """A page's text without invisible characters, which could tell a model what a person does not see."""
     return _UNSEEN.sub("", text)
+
+
+def without_user(text: str) -> str:
+    """A text without the users and passwords in its addresses."""
+    return _USER.sub("", text) if "@" in text else text
 
 
 def clean(text: str, most: int = NOTICE_TEXT) -> str:
@@ -171,7 +181,9 @@ class RefNumbers:
 class TabLog:
     """The console, the network log, the notices and the refs of a tab. They stay when its page is replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: dict[str, None] | None = None) -> None:
+        """`secrets` are those of the tab that opened this one, which sends its forms here."""
+        self._secrets: dict[str, None] = {} if secrets is None else secrets
         self.console: Ring[ConsoleEntry] = Ring()
         self.network: Ring[Exchange] = Ring()
         self.notices = Notices()
@@ -198,6 +210,27 @@ class TabLog:
                 self._entry(params.get("entry", {}))
             case _:
                 pass
+
+    def add_secret(self, value: str) -> None:
+        """A value that was entered in a password field."""
+        self._secrets[value] = None
+        if len(self._secrets) > MOST_SECRETS:
+            del self._secrets[next(iter(self._secrets))]
+
+    def mask(self, text: str) -> str:
+        """An address, or a text with some, without users and with dots for parameters that have a secret's value."""
+        text = without_user(text)
+        if not self._secrets:
+            return text
+
+        def masked(found: re.Match[str]) -> str:
+            return f"{found[1]}••••" if unquote_plus(found[2]) in self._secrets else found[0]
+
+        return _PARAMETER.sub(masked, text)
+
+    def opened(self) -> TabLog:
+        """The log of a tab that this one opens."""
+        return TabLog(self._secrets)
 
     def exchange(self, number: int) -> Exchange | None:
         return next((each for each in self.network if each.number == number), None)
@@ -228,10 +261,10 @@ class TabLog:
             params["requestId"],
             session,
             clean(str(request.get("method", "GET")), 20),
-            clean(str(request.get("url", "")), MOST_URL),
+            clean(self.mask(str(request.get("url", ""))), MOST_URL),
             str(params.get("type", "Other")),
             time.monotonic(),
-            sent=_headers(request),
+            sent=self.mask(_headers(request)),
         )
         self.network.add(exchange)
         while len(self._running) >= MOST_ENTRIES:
@@ -244,7 +277,7 @@ class TabLog:
             response = params.get("response", {})
             exchange.status = int(response.get("status", 0))
             exchange.mime = clean(str(response.get("mimeType", "")), 100)
-            exchange.received = _headers(response)
+            exchange.received = self.mask(_headers(response))
 
     def _finished(self, session: str, params: dict[str, Any], problem: str) -> None:
         exchange = self._running.pop((session, params["requestId"]), None)
@@ -264,17 +297,21 @@ class TabLog:
         level = _LEVELS.get(str(params.get("type")), "info")
         text = " ".join(_shown(argument) for argument in params.get("args", ())[:20])
         frames = params.get("stackTrace", {}).get("callFrames", ())
-        self._add(level, text, _where(frames[0]) if frames else "")
+        self._add(level, text, self._where(frames[0]) if frames else "")
 
     def _exception(self, details: dict[str, Any]) -> None:
-        self._add("error", f"uncaught {exception_text(details)}", _where(details))
+        self._add("error", f"uncaught {exception_text(details)}", self._where(details))
 
     def _entry(self, entry: dict[str, Any]) -> None:
         if entry.get("source") != "network":  # the network log has those
-            self._add(_LEVELS.get(str(entry.get("level")), "info"), str(entry.get("text", "")), _where(entry))
+            self._add(_LEVELS.get(str(entry.get("level")), "info"), str(entry.get("text", "")), self._where(entry))
+
+    def _where(self, place: dict[str, Any]) -> str:
+        url = clean(self.mask(str(place.get("url") or "")), MOST_URL)
+        return f"{url}:{int(place.get('lineNumber') or 0) + 1}" if url else ""
 
     def _add(self, level: Level, text: str, where: str) -> None:
-        text = clean(text, MOST_TEXT)
+        text = clean(self.mask(text), MOST_TEXT)
         self.console.add(ConsoleEntry(self.console.next_number(), level, text, where))
         if level == "error":
             self.notices.add(f"console error: {clean(text)}")
@@ -298,11 +335,6 @@ def exception_text(details: dict[str, Any]) -> str:
     thrown = details.get("exception", {})
     text = thrown.get("description") or thrown.get("value") or details.get("text") or "exception"
     return clean(str(text).split("\n    at ")[0], 500)
-
-
-def _where(place: dict[str, Any]) -> str:
-    url = clean(str(place.get("url") or ""), MOST_URL)
-    return f"{url}:{int(place.get('lineNumber') or 0) + 1}" if url else ""
 
 
 def _shown(argument: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.events import clean
+from longshore.toolsets.browser.events import clean, without_user
 from longshore.toolsets.browser.page import Page, drop
 from longshore.toolsets.browser.proxy import CONNECTION_REFUSED, NO_ANSWER, NO_HOST, NO_ROUTE
 from longshore.toolsets.browser.settling import SETTLE_SECONDS
@@ -140,7 +140,9 @@ async def _wait_other(page: Page, before: str, url: str, wait: WaitFor, until: f
             if moved_at is not None and now - moved_at >= SAME_DOCUMENT_SECONDS:
                 return Loaded(0, "same page, other place")
             if now >= until:
-                raise ToolError(f"{shown(main.url)}: the server has not answered in time; try a longer timeout_ms")
+                raise ToolError(
+                    f"{shown(page.log.mask(main.url))}: the server has not answered in time; try a longer timeout_ms"
+                )
             await _changed(page, min(until, now + SAME_DOCUMENT_SECONDS))
     finally:
         page.activity.unwatch(watch)
@@ -212,4 +214,4 @@ async def _changed(page: Page, until: float) -> None:
 
 def shown(url: str) -> str:
     """A URL for a message."""
-    return clean(url, 200)
+    return clean(without_user(url), 200)

@@ -297,7 +297,8 @@
   // A field that is, or was, a password's: a button of the page may show what was typed.
   const secrets = new WeakSet();
   const isSecret = (element) => {
-    if (element.type === "password" || /password/.test(attribute(element, "autocomplete") ?? "")) secrets.add(element);
+    const isDotted = () => /^(input|textarea)$/.test(tagOf(element)) && getComputedStyle(element).webkitTextSecurity !== "none";
+    if (element.type === "password" || /password/.test(attribute(element, "autocomplete") ?? "") || isDotted()) secrets.add(element);
     return secrets.has(element);
   };
   const valueOf = (element, role) => {
@@ -309,7 +310,7 @@
       if (shown.length > MOST_OPTIONS) shown = `${shown.slice(0, Math.max(20, shown.lastIndexOf("/", MOST_OPTIONS)))}… (${options.length})`;
       return ` = ${plain(chosen, 80)} of ${shown}`;
     }
-    if (tag === "input" && isSecret(element)) return element.value ? " = ••••" : "";
+    if ((tag === "input" || tag === "textarea") && isSecret(element)) return element.value ? " = ••••" : "";
     if (tag === "input" && element.type === "file") return element.files?.length ? ` = ${plain([...element.files].map((file) => file.name).join(", "), 80)}` : "";
     if ((tag === "input" && !/^(checkbox|radio|button|submit|reset|image)$/.test(element.type)) || tag === "textarea")
       return element.value ? ` = ${plain(fold(element.value), 120)}` : "";
@@ -651,7 +652,8 @@
     return { ref: refOf(element, role, name), role, name };
   };
   const located = (element, foundAgain = false) => ({
-    ...describeElement(element), tag: tagOf(element), type: element.type && typeof element.type === "string" ? element.type : "", found_again: foundAgain,
+    ...describeElement(element), tag: tagOf(element), type: element.type && typeof element.type === "string" ? element.type : "",
+    secret: isSecret(element), found_again: foundAgain,
   });
   const several = (elements, what) => ({ problem: `${what} ${elements.length} elements`, candidates: elements.slice(0, 5).map(describeElement) });
   const same = (a, b) => fold(a).toLowerCase() === fold(b).toLowerCase();
@@ -1005,7 +1007,10 @@
     originals.forEach((each, n) => {
       if (n > 0 && !/^(option|optgroup)$/.test(tagOf(each)) && !isSeen(each)) removed.push(copies[n]);
       else if (hidesText(each)) removed.push(...[...copies[n].childNodes].filter((node) => node.nodeType === 3));
-      if (isSecret(each)) copies[n].removeAttribute("value");
+      if (isSecret(each)) {
+        copies[n].removeAttribute("value");
+        if (tagOf(each) === "textarea") removed.push(...copies[n].childNodes);
+      }
     });
     const comments = document.createTreeWalker(copy, NodeFilter.SHOW_COMMENT);
     while (comments.nextNode()) removed.push(comments.currentNode);

@@ -87,6 +87,8 @@ class Located(Struct, frozen=True):
     name: str = ""
     tag: str = ""
     type: str = ""
+    secret: bool = False
+    """Whether it is a field whose value is not shown."""
     found_again: bool = False
     problem: str = ""
     candidates: list[Candidate] = []

@@ -148,7 +148,7 @@ class Tab:
 
     def __init__(self, id: str, host: Host, url: str = "about:blank", opener: Tab | None = None) -> None:
         self.id, self._host, self.opener = id, host, opener
-        self.log = TabLog()
+        self.log: TabLog = TabLog() if opener is None else opener.log.opened()
         self.dialogs = Dialogs()
         self.title = ""
         self.refused_popups = 0
@@ -163,9 +163,10 @@ class Tab:
 
     @property
     def url(self) -> str:
-        """Where the page is now; of one that has ended, where it was when it was last looked at."""
+        """Where the page is now, for answers; of one that has ended, where it was when it was last looked at."""
         page = self.page
-        return self.seen_url if page is None or page.ended.done() else page.frames.main.url or self.seen_url
+        url = self.seen_url if page is None or page.ended.done() else page.frames.main.url or self.seen_url
+        return self.log.mask(url)
 
     # -- navigation
 
@@ -278,7 +279,9 @@ class Tab:
                 if found is not None:
                     total += found.total
                     truncated = truncated or found.truncated
-                    path = [] if frame.parent is None else [f"frame {frame.prefix} {clean(frame.url, 60)}"]
+                    path = (
+                        [] if frame.parent is None else [f"frame {frame.prefix} {clean(self.log.mask(frame.url), 60)}"]
+                    )
                     matches += [Match(each.text, each.ref, path + each.path) for each in found.matches]
             return Found(matches[:limit], total, truncated)
 
@@ -305,7 +308,7 @@ class Tab:
             children = await self._shown_children(page, frame, target)
             for child in children[:MOST_SHOWN_FRAMES]:
                 inner = await read_frame(page, child, None)
-                parts.append(f"[frame {child.prefix} {clean(child.url)}]\n\n{inner.text}")
+                parts.append(f"[frame {child.prefix} {clean(self.log.mask(child.url))}]\n\n{inner.text}")
                 total += inner.total_chars
             if len(children) > MOST_SHOWN_FRAMES:
                 parts.append(f"[{len(children) - MOST_SHOWN_FRAMES} frames left out]")
@@ -435,7 +438,7 @@ class Tab:
         return Outcome(
             "; ".join(done),
             self.log.notices.take(),
-            after.url if after.url != before.url else None,
+            self.log.mask(after.url) if after.url != before.url else None,
             after.title if after.title != before.title else None,
             "" if new_document else diff(before.lines, after.lines, DIFF_TOKENS, before.truncated or after.truncated),
             fold_repeated(after.lines, before.lines) if new_document else None,
@@ -518,7 +521,7 @@ class Tab:
         reason = page.ended.result()
         if reason == CLOSED:
             return PageClosed(f"tab {self.id} was closed")
-        replaced = f"the next call opens {clean(self.seen_url)} again"
+        replaced = f"the next call opens {clean(self.log.mask(self.seen_url))} again"
         then = replaced if self._host.replaces(self) else "browser_tabs lists what is open"
         problem = f"the page of {self.id} is gone: {reason}; {then}"
         return PageBlocked(problem) if reason in (BLOCKED, POPUPS, RESTLESS, FLOOD) else ToolError(problem)

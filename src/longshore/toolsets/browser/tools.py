@@ -24,7 +24,7 @@ from longshore.toolsets.browser.actions import Point, Target
 from longshore.toolsets.browser.answers import fence, origin_of, room_for_page, show_arrival, show_events, show_outcome
 from longshore.toolsets.browser.brooklyn_tools import BrooklynTools
 from longshore.toolsets.browser.browsers import HEIGHT, WIDTH, Browsers, Strategy, Used
-from longshore.toolsets.browser.events import MOST_ENTRIES, Exchange, clean
+from longshore.toolsets.browser.events import MOST_ENTRIES, Exchange, clean, without_user
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.origins import check_url
 from longshore.toolsets.browser.parameters import (
@@ -780,7 +780,7 @@ def _seconds(timeout_ms: int | None, default: float) -> float:
 
 
 def _tab_line(id: str, is_current: bool, url: str, title: str) -> str:
-    return f"  {id}{' (current)' if is_current else ''} {clean(url, 200)} {clean(title, 80)!r}"
+    return f"  {id}{' (current)' if is_current else ''} {clean(without_user(url), 200)} {clean(title, 80)!r}"
 
 
 def _exchange_line(each: Exchange) -> str:
