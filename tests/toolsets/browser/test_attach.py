@@ -300,6 +300,62 @@ async def test_a_name_that_resolves_to_a_metadata_address_is_not_attached_to(mon
         assert "always blocked" in await refusal(client, "open", connect="http://evil.test:9222")
 
 
+@asynccontextmanager
+async def answering(head: str) -> AsyncIterator[tuple[int, list[str]]]:
+    """A server that answers all requests with this head, and the first lines of the requests."""
+    asked = list[str]()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().partition("\r\n")[0])
+        writer.write(f"HTTP/1.1 {head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], asked
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_a_redirect_to_another_address_is_not_followed(scheme: str) -> None:
+    async with (
+        answering("404 Not Found") as (port, asked),
+        answering(f"302 Found\r\nlocation: {scheme}://127.0.0.1:{port}/latest/meta-data/") as (hop, hops),
+        Client(app()) as client,
+    ):
+        assert "302" in await refusal(client, "open", connect=f"{scheme}://127.0.0.1:{hop}/devtools/browser/x")
+        assert len(hops) == 1 and asked == []
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_br_2_the_address_that_was_checked_is_connected_to(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.2", "127.0.0.1"]  # nobody listens at the first
+
+    monkeypatch.setattr("longshore.toolsets.browser.browsers.resolve_name", resolve)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    async with answering("404 Not Found") as (port, asked), Client(app()) as client:
+        assert "404" in await refusal(client, "open", connect=f"{scheme}://evil.test:{port}/x")  # no resolver has it
+        assert len(asked) == 1
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_a_name_that_no_resolver_knows_is_not_resolved_again(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise OSError
+
+    monkeypatch.setattr("longshore.toolsets.browser.browsers.resolve_name", resolve)
+    async with answering("404 Not Found") as (port, asked), Client(app()) as client:
+        assert "no address" in await refusal(client, "open", connect=f"{scheme}://localhost:{port}/x")
+        assert asked == []
+
+
 async def test_c_26_a_browser_is_not_shared_with_another_principal(listening: Listening) -> None:
     _, profile = listening
     port = (profile / "DevToolsActivePort").read_text().split()[0]

@@ -128,8 +128,8 @@ class Browsers:
                 "this server has origin rules (toolsets.browser.allowed_origins, blocked_origins, private_addresses), "
                 "which it can't enforce in a browser that somebody else started; leave connect out"
             )
-        is_local = address == "auto" or await self._check_address(address)
-        connection = await attach(address)
+        is_local, checked = (True, None) if address == "auto" else await self._check_address(address)
+        connection = await attach(address, checked)
         engine = Attachment(connection, is_local)
         browser = Browser(engine, most_tabs=self._options.most_tabs, isolated=False, viewport=viewport)
         try:
@@ -150,11 +150,11 @@ class Browsers:
         if len(mine) > MOST_PROFILES:
             del self._profiles[mine[0]]
 
-    async def _check_address(self, address: str) -> bool:
-        """Whether a browser's address is on this machine. Raises ToolError for one of a cloud's metadata service."""
+    async def _check_address(self, address: str) -> tuple[bool, list[str]]:
+        """Whether a browser is on this machine, and its IP addresses. Raises ToolError for a metadata service."""
         origin = origin_of_url(address)
         if origin is None:
-            return False  # `attach` refuses it
+            return False, []  # `attach` refuses it
         problem = self.rules.origin_problem(origin)
         found = list[str]()
         if problem is None:
@@ -166,7 +166,7 @@ class Browsers:
             problem = problem or self.rules.address_problem(origin, ip_address(each))
         if problem is not None:
             raise ToolError(f"{problem}; nothing was requested")
-        return is_loopback(origin.host)
+        return is_loopback(origin.host), found
 
     @asynccontextmanager
     async def use(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import DecodeError, Struct, field
 from msgspec.json import decode
 
+from longshore.addresses import is_loopback
 from longshore.toolsets.browser.connection import Connection
 from longshore.toolsets.browser.executable import BrowserUnavailable
 from longshore.toolsets.browser.pipe import MOST_MESSAGE_BYTES
@@ -50,14 +53,18 @@ class _Version(Struct, frozen=True):
     websocket: str = field(name="webSocketDebuggerUrl")
 
 
-async def attach(url: str) -> Connection:
-    """Connect to the browser at http://HOST:PORT or ws://…, or with `auto` to one that runs here."""
+async def attach(url: str, addresses: Sequence[str] | None = None) -> Connection:
+    """Connect to the browser at http://HOST:PORT or ws://…, or with `auto` to one that runs here.
+
+    `addresses` are those of its host that were checked: the name is not resolved again, since it could lead elsewhere.
+    Only a proxy of the environment still resolves it.
+    """
     if url == "auto":
         return await _attach_to_running()
     parts = _split(url)
     if parts.scheme in ("http", "https"):
-        url = await asyncio.to_thread(_ask_for_websocket, parts)
-    return await _open(url)
+        url = await asyncio.to_thread(_ask_for_websocket, parts, addresses)
+    return await _open(url, addresses)
 
 
 def _split(url: str) -> SplitResult:
@@ -75,7 +82,7 @@ async def _attach_to_running() -> Connection:
     for file in _port_files():
         try:
             port, path = await asyncio.to_thread(_read_port_file, file)
-            return await _open(f"ws://127.0.0.1:{port}{path}")
+            return await _open(f"ws://127.0.0.1:{port}{path}", None)
         except (BrowserUnavailable, OSError, ValueError) as problem:
             problems.append(f"{file}: {problem}")
     found = "; ".join(problems) or "no profile in the usual places has a file DevToolsActivePort"
@@ -100,15 +107,31 @@ def _read_port_file(file: str) -> tuple[int, str]:
     return int(port), path
 
 
-def _ask_for_websocket(parts: SplitResult) -> str:
+def _dial(parts: SplitResult, addresses: Sequence[str] | None) -> socket.socket:
+    """A connection to the first address that takes one."""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    problem = OSError("its name has no address")
+    for address in [parts.hostname or ""] if addresses is None else addresses:
+        try:
+            return socket.create_connection((address, port), HTTP_SECONDS)
+        except OSError as refused:
+            problem = refused
+    raise problem
+
+
+def _ask_for_websocket(parts: SplitResult, addresses: Sequence[str] | None) -> str:
     """Ask /json/version for the websocket, and reach it by the host that we were given."""
     from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from ssl import create_default_context
 
     secure = parts.scheme == "https"
     where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     kind = HTTPSConnection if secure else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=HTTP_SECONDS)
     try:
+        connection.sock = _dial(parts, addresses)
+        if secure:
+            connection.sock = create_default_context().wrap_socket(connection.sock, server_hostname=parts.hostname)
         query = f"?{parts.query}" if parts.query else ""
         connection.request("GET", f"{parts.path.rstrip('/')}/json/version{query}", headers={"Connection": "close"})
         answer = connection.getresponse()
@@ -131,26 +154,53 @@ def _ask_for_websocket(parts: SplitResult) -> str:
     return reached._replace(query=found.query or parts.query).geturl()
 
 
-async def _open(url: str) -> Connection:
+async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
     try:
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
     except ImportError:
         raise BrowserUnavailable("attaching needs the package websockets; pip install 'websockets>=15'") from None
+
+    class Connect(connect):
+        def process_redirect(self, exc: Exception) -> Exception | str:
+            return exc  # nobody has checked where it leads
+
+    async def dial() -> ClientConnection:
+        options: dict[str, Any] = {"max_size": MOST_MESSAGE_BYTES, "compression": None, "ping_interval": None}
+        proxy, problem = _proxy_for(parts), OSError("its name has no address")
+        for address in [None] if proxy or addresses is None else addresses:
+            there: dict[str, Any] = {} if address is None else {"host": address}
+            try:
+                return await Connect(
+                    url, open_timeout=None, close_timeout=CLOSE_SECONDS, proxy=proxy, **there, **options
+                )
+            except OSError as refused:
+                problem = refused
+        raise problem
+
     parts = _split(url)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    options: dict[str, Any] = {"max_size": MOST_MESSAGE_BYTES, "compression": None, "ping_interval": None}
     try:
-        socket = await connect(
-            url, open_timeout=OPEN_SECONDS, close_timeout=CLOSE_SECONDS, proxy=None if local else True, **options
-        )
-    except (OSError, WebSocketException, TimeoutError) as problem:
+        async with asyncio.timeout(OPEN_SECONDS):
+            opened = await dial()
+    except (OSError, WebSocketException) as problem:
         where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         why = str(problem) or f"no answer within {OPEN_SECONDS:g} s"
         raise BrowserUnavailable(f"the browser at {where} does not let us attach: {why}. {_HOW}") from None
     connection = Connection()
-    connection.open(WebsocketTransport(connection, socket))
+    connection.open(WebsocketTransport(connection, opened))
     return connection
+
+
+def _proxy_for(parts: SplitResult) -> str | None:
+    """The proxy of the environment through which a websocket is reached."""
+    from urllib.request import getproxies, proxy_bypass
+
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    names = (parts.scheme, "socks", "https", *(("http",) if parts.scheme == "ws" else ()))
+    proxies = getproxies()
+    return next((proxies[name] for name in names if name in proxies), None)
 
 
 @final
