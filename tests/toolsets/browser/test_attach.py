@@ -356,6 +356,32 @@ async def test_a_name_that_no_resolver_knows_is_not_resolved_again(
         assert asked == []
 
 
+METADATA = (
+    "http://metadata.google.internal:PORT/secret",
+    "http://169.254.169.254:PORT/secret",
+    "http://[::a9fe:a9fe]/",
+)
+
+
+@pytest.mark.parametrize("address", METADATA)
+async def test_br_1_no_page_of_an_attached_browser_reaches_a_metadata_service(
+    listening: Listening, address: str
+) -> None:
+    async with attached(listening) as (client, user):
+        address = address.replace("PORT", str(user.site.port))
+        user.site.pages["/secret"] = "secret"
+        user.site.statuses["/hop"], user.site.headers["/hop"] = "302 Found", f"location: {address}\r\n"
+        user.site.pages["/hop"] = ""
+        user.site.pages["/metadata"] = f"<title>ours</title><iframe src={address}></iframe><a href={address}>go</a>"
+        await ask(client, "open", connect=user.address)
+        assert "link go" in await ask(client, "navigate", url=user.site.url("/metadata"))
+        for script in (f"fetch('{address}').catch(() => 0)", "fetch('/hop').catch(() => 0)"):
+            await ask(client, "evaluate", script=script)
+        assert "inspector" in await ask(client, "click", text="go")
+        assert "don't allow it" in await refusal(client, "navigate", url=user.site.url("/hop"))
+        assert "/secret" not in user.site.asked and "/hop" in user.site.asked
+
+
 async def test_c_26_a_browser_is_not_shared_with_another_principal(listening: Listening) -> None:
     _, profile = listening
     port = (profile / "DevToolsActivePort").read_text().split()[0]

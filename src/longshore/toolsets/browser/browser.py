@@ -194,7 +194,9 @@ class Browser:
         tab = Tab(id, self)
         try:
             async with asyncio.timeout(ADOPT_SECONDS):
-                attached = await Page.attach(self._connection, target_id, tab.log, tab.dialogs, is_users=True)
+                attached = await Page.attach(
+                    self._connection, target_id, tab.log, tab.dialogs, is_users=True, has_proxy=False
+                )
             tab.page = self._follow(tab, attached)
         except (CdpError, ConnectionClosed, TimeoutError):
             raise ToolError(
@@ -296,7 +298,9 @@ class Browser:
         target_id, session = await self._create_target(params)
         page: Page | None = None
         try:
-            page = await Page.attach(self._connection, target_id, tab.log, tab.dialogs, session)
+            page = await Page.attach(
+                self._connection, target_id, tab.log, tab.dialogs, session, has_proxy=self._is_ours
+            )
             if self._viewport is not None:
                 await self._resize(page, *self._viewport)
         except TimeoutError:
@@ -478,7 +482,13 @@ class Browser:
             page = tab.page = self._follow(
                 tab,
                 await Page.attach(
-                    self._connection, target_id, tab.log, tab.dialogs, session, is_users=target_id in self._adopted
+                    self._connection,
+                    target_id,
+                    tab.log,
+                    tab.dialogs,
+                    session,
+                    is_users=target_id in self._adopted,
+                    has_proxy=self._is_ours,
                 ),
             )
             async with asyncio.timeout(POPUP_SECONDS):

@@ -46,6 +46,12 @@ _METADATA_NETWORKS: Final = tuple(
         ),
     )
 )
+METADATA_PATTERNS: Final = (
+    *("*metadata*", "*instance-data*"),
+    *("*169.254.*", "*100.100.100.200*", "*192.0.0.192*", "*168.63.129.16*"),
+    *("*//[*", "*@[*"),
+)
+"""Patterns of the DevTools protocol that URLs of metadata services match, and some other URLs."""
 _EMBEDDING: Final = (
     (ip_network("64:ff9b::/96"), 0),  # NAT64
     (ip_network("64:ff9b:1::/48"), 0),  # NAT64 with a prefix of one's own, RFC 8215

@@ -12,6 +12,7 @@ from msgspec import Struct
 from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed, Params
 from longshore.toolsets.browser.events import TabLog, clean
 from longshore.toolsets.browser.frames import Frames
+from longshore.toolsets.browser.origins import METADATA_PATTERNS, OriginRules, origin_of_url
 from longshore.toolsets.browser.settling import Activity
 
 ATTACH_SECONDS: Final = 5.0
@@ -94,10 +95,17 @@ class Page:
     """An attached page. It ends when the page is closed, its renderer crashes, or the browser ends."""
 
     def __init__(
-        self, connection: Connection, target_id: str, session: str, log: TabLog, dialogs: Dialogs, is_users: bool
+        self,
+        connection: Connection,
+        target_id: str,
+        session: str,
+        log: TabLog,
+        dialogs: Dialogs,
+        is_users: bool,
+        has_proxy: bool,
     ) -> None:
         self.connection, self.target_id, self.session = connection, target_id, session
-        self.log, self._dialogs, self._is_users = log, dialogs, is_users
+        self.log, self._dialogs, self._is_users, self._has_proxy = log, dialogs, is_users, has_proxy
         self.frames = Frames(connection, target_id, session, log.refs)
         self.activity = Activity(target_id)
         self.is_stuck = False
@@ -128,10 +136,12 @@ class Page:
         session: str | None = None,
         *,
         is_users: bool = False,
+        has_proxy: bool = True,
     ) -> Page:
         """Attach to a target, or use the session of one that the browser attached us to and that waits for us.
 
-        `is_users`: a user of the browser opened it, so it is never closed by us.
+        `is_users`: a user of the browser opened it, so it is never closed by us. `has_proxy`: whether ours refuses
+        what the rules of origins forbid. Without it, the page itself is kept from metadata services.
         Raises CdpError, ConnectionClosed or TimeoutError.
         """
         if session is None:
@@ -139,7 +149,7 @@ class Page:
                 "Target.attachToTarget", {"targetId": target_id, "flatten": True}, seconds=ATTACH_SECONDS
             )
             session = str(attached["sessionId"])
-        page = cls(connection, target_id, session, log, dialogs, is_users)
+        page = cls(connection, target_id, session, log, dialogs, is_users, has_proxy)
         try:
             await page._enable(page.session)
         except BaseException:
@@ -230,6 +240,8 @@ class Page:
             ("Target.setAutoAttach", children),
             ("Page.getFrameTree", {}),
         ]
+        if not self._has_proxy:
+            calls.append(("Fetch.enable", {"patterns": [{"urlPattern": each} for each in METADATA_PATTERNS]}))
         if session == self.session:
             calls += [
                 ("Inspector.enable", {}),
@@ -279,6 +291,8 @@ class Page:
                 self._child_detached(params)
             case "Page.javascriptDialogOpening":
                 self._answer_dialog(session, params)
+            case "Fetch.requestPaused":
+                self._check_request(session, params)
             case "Page.fileChooserOpened":
                 several = params.get("mode") == "selectMultiple"
                 if "backendNodeId" in params:
@@ -286,6 +300,15 @@ class Page:
                 self.changed.set()
             case _:
                 pass
+
+    def _check_request(self, session: str, params: Params) -> None:
+        """Block a request to a metadata service."""
+        asked = {"requestId": params["requestId"]}
+        origin = origin_of_url(str(params["request"]["url"]))
+        if origin is not None and OriginRules().origin_problem(origin):
+            drop(self.connection.send("Fetch.failRequest", {**asked, "errorReason": "BlockedByClient"}, session))
+        else:
+            drop(self.connection.send("Fetch.continueRequest", asked, session))
 
     def _is_flood(self, session: str) -> bool:
         """Count a console message, and stop the scripts of a page that writes too many."""
