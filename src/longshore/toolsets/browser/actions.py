@@ -11,7 +11,7 @@ from msgspec import Struct
 from longshore.errors import ToolError
 from longshore.toolsets.browser.connection import CdpError, Params
 from longshore.toolsets.browser.evaluation import holds
-from longshore.toolsets.browser.events import clean
+from longshore.toolsets.browser.events import PageError, clean, unlabelled
 from longshore.toolsets.browser.frames import Frame
 from longshore.toolsets.browser.keys import modifier_bits, press_events, type_events
 from longshore.toolsets.browser.page import Dialogs, Page
@@ -228,7 +228,7 @@ class Actions:
         found = [each for each in located if each is not None and not each[1].missing]
         if len(found) > 1:
             candidates = [each for _, told in found for each in told.candidates or [_candidate(told)]]
-            raise ToolError(f"{quote(query)}: is in {len(found)} frames{_listed(candidates)}")
+            raise PageError(f"{quote(query)}: is in {len(found)} frames{_listed(candidates)}")
         return self._found(found[0] if found else main, query)
 
     async def _locate_in_time(self, frame: Frame, query: dict[str, str]) -> tuple[Frame, Located] | None:
@@ -245,7 +245,8 @@ class Actions:
     def _found(self, found: tuple[Frame, Located], query: dict[str, str]) -> Element:
         frame, told = found
         if told.problem:
-            raise ToolError(f"{quote(query)}: {told.problem}{_listed(told.candidates)}")
+            kind = PageError if told.candidates else ToolError
+            raise kind(f"{quote(query)}: {told.problem}{_listed(told.candidates)}")
         self.frame = frame
         return _element(frame, told)
 
@@ -271,7 +272,7 @@ class Actions:
             if not box.problem:
                 break
             if not box.retry or time.monotonic() >= until:
-                raise ToolError(f"{element} {box.problem}")
+                raise PageError(f"{element} {box.problem}")
             await asyncio.sleep(RETRY_SECONDS)
         if frame.parent is None:
             return box.x, box.y
@@ -279,7 +280,7 @@ class Actions:
         x, y = left + box.x, top + box.y
         covered = await self._frames.use(self._frames.main, lambda script: script.covers_frame(x, y))
         if covered and action != "none":
-            raise ToolError(f"{element} {covered}")
+            raise PageError(f"{element} {covered}")
         return x, y
 
     # -- mouse
@@ -363,7 +364,7 @@ class Actions:
             except ToolError as problem:
                 names = [f'"{clean(each.name, 60)}"' if each.name else each.ref for each in filled]
                 before = f" (filled before it: {', '.join(names)})" if names else ""
-                raise ToolError(f"{problem}{before}") from None
+                raise PageError(f"{unlabelled(problem)}{before}") from None
             filled.append(element)
         if step.submit:
             await self._submit(filled[-1])
@@ -401,10 +402,10 @@ class Actions:
             await self._slide(element, text)
             return
         if told.problem == "file":
-            raise ToolError(f"{element} takes files; give them with browser_files")
+            raise PageError(f"{element} takes files; give them with browser_files")
         if told.problem:
             options = ", ".join(f'"{clean(each, 60)}"' for each in told.options[:20])
-            raise ToolError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
+            raise PageError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
         is_text = element.tag in ("input", "textarea") and element.type in ("", "text", "search", "tel", "textarea")
         if is_text and text and not told.shown:
             await self._replace_text(element, text)  # the page undid it: it may want real keys
@@ -446,7 +447,7 @@ class Actions:
             if found.open:
                 await self._page.input(press_events("Escape"))
             options = ", ".join(f'"{clean(each, 60)}"' for each in found.options)
-            raise ToolError(f'{element}: has no option "{clean(text, 60)}"{f"; it has {options}" if options else ""}')
+            raise PageError(f'{element}: has no option "{clean(text, 60)}"{f"; it has {options}" if options else ""}')
         await self._click(Click(target=Target(ref=found.ref)))
 
     async def _option(self, element: Element, name: str) -> OptionFound:
@@ -469,9 +470,9 @@ class Actions:
         try:
             wanted = float(text)
         except ValueError:
-            raise ToolError(f"{element} takes a number") from None
+            raise PageError(f"{element} takes a number") from None
         if not was.min <= wanted <= was.max:
-            raise ToolError(f"{element} takes {was.min:g} to {was.max:g}")
+            raise PageError(f"{element} takes {was.min:g} to {was.max:g}")
         await self._focus(element)
         while was.now != wanted:
             key = press_events("ArrowUp" if wanted > was.now else "ArrowDown")
@@ -480,7 +481,7 @@ class Actions:
             step = abs(now.now - was.now)
             left = abs(wanted - now.now)
             if not step or left >= abs(wanted - was.now):
-                raise ToolError(f"{element} stays at {now.now:g}; drag it, or press keys")
+                raise PageError(f"{element} stays at {now.now:g}; drag it, or press keys")
             await self._page.input(key * min(int(left / step), MOST_SLIDES))
             was = await value()
 
@@ -521,7 +522,7 @@ class Actions:
                 await self._choose_option(element, each)
         elif told.problem:
             options = ", ".join(f'"{clean(each, 60)}"' for each in told.options[:20])
-            raise ToolError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
+            raise PageError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
         return f"Selected {', '.join(step.values)} in {element}"
 
     # -- waiting
@@ -602,7 +603,7 @@ class Actions:
         until = time.monotonic() + CHOOSER_SECONDS
         while not self._page.choosers:
             if time.monotonic() >= until:
-                raise ToolError(f"{element} opened no file dialog; give the ref of the file field itself")
+                raise PageError(f"{element} opened no file dialog; give the ref of the file field itself")
             await asyncio.sleep(RETRY_SECONDS / 4)
         return await self._choose(step.paths, names)
 

@@ -20,7 +20,7 @@ from longshore.toolsets.browser import actions
 from longshore.toolsets.browser.actions import Target
 from longshore.toolsets.browser.answers import origin_of
 from longshore.toolsets.browser.browsers import Browsers, Used
-from longshore.toolsets.browser.events import clean
+from longshore.toolsets.browser.events import PageError, clean
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.origins import check_url
 from longshore.toolsets.browser.tab import Arrival, Tab
@@ -305,7 +305,7 @@ async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) 
     appears = actions.Wait(target=Target(selector=selector), seconds=seconds)
     outcome = await used.tab.act(appears, *steps, seconds=seconds + EFFECT_SECONDS)
     if outcome.failed is not None:
-        raise ToolError(outcome.failed)
+        raise PageError(outcome.failed)
     place = {"url": clean(used.tab.url, MOST_URL), "title": used.tab.title}
     fields = {**place, "changes": outcome.diff, "events": outcome.events}
     return _object(used.id, used.notes, fields, fields)

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from longshore.errors import ToolError
-from longshore.toolsets.browser.events import exception_text
+from longshore.toolsets.browser.events import PageError, exception_text
 from longshore.toolsets.browser.page import Page
 
 _JSON: Final = """function() {
@@ -113,7 +112,7 @@ def _value(answer: dict[str, Any]) -> dict[str, Any]:
     details = answer.get("exceptionDetails")
     if details:
         line = int(details.get("lineNumber", 0)) + 1
-        raise ToolError(f"the script failed at line {line}: {exception_text(details)}")
+        raise PageError(f"the script failed at line {line}: {exception_text(details)}")
     result: dict[str, Any] = answer.get("result", {})
     return result
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 
 from msgspec import Struct
 
+from longshore.errors import ToolError
 from longshore.invisible import CONTROLS, MARKS, TAGS
 
 MOST_ENTRIES: Final = 1_000
@@ -56,6 +57,19 @@ def clean(text: str, most: int = NOTICE_TEXT) -> str:
     """A page's text on one line, without invisible characters, cut to a length."""
     folded = " ".join(without_unseen(text[: most * 4]).split())
     return folded if len(folded) <= most else f"{folded[:most]}…"
+
+
+class PageError(ToolError):
+    """An error that quotes the page, and says so at its end: an error stands within no fence."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text} (the page's words in this are untrusted)")
+        self.text = text
+
+
+def unlabelled(problem: ToolError) -> str:
+    """What an error says, for a text that is labelled itself."""
+    return problem.text if isinstance(problem, PageError) else str(problem)
 
 
 class _Numbered(Protocol):

@@ -56,3 +56,5 @@ class LoadedPage(Struct, frozen=True):
     title: str
     url: str
     content: str
+    untrusted: list[str]
+    """What is the page's own."""

@@ -17,7 +17,7 @@ from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, 
 from longshore.toolsets.browser.connection import CdpError, ConnectionClosed
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.evaluation import ScriptElement, evaluate
-from longshore.toolsets.browser.events import TabLog, clean
+from longshore.toolsets.browser.events import PageError, TabLog, clean, unlabelled
 from longshore.toolsets.browser.frames import Frame
 from longshore.toolsets.browser.navigation import Loaded, Restless, WaitFor
 from longshore.toolsets.browser.page import BLOCKED, CLOSED, FLOOD, POPUPS, RESTLESS, Dialogs, Page, drop
@@ -394,7 +394,7 @@ class Tab:
         except ToolError as problem:
             if not done:
                 raise
-            raise ToolError(f"done before: {'; '.join(done)}; then {problem}") from None
+            raise PageError(f"done before: {'; '.join(done)}; then {unlabelled(problem)}") from None
 
     @asynccontextmanager
     async def _turn(self, until: float) -> AsyncGenerator[None]:
@@ -424,7 +424,7 @@ class Tab:
             except ToolError as problem:
                 if not done:
                     raise
-                failed = str(problem)
+                failed = unlabelled(problem)
                 break
             finally:
                 new_document = new_document or watch.new_document
@@ -532,13 +532,11 @@ class Tab:
         if not answers and page.ended.done():
             return self._gone(page)
         events = "; ".join(self.log.notices.take()[:5])
-        after = f" ({events})" if events else ""
+        after, kind = (f" ({events})", PageError) if events else ("", ToolError)
         if answers:
-            return ToolError(
-                f"{doing} took longer than {seconds:g} s{after}; try a longer timeout_ms or a smaller step"
-            )
+            return kind(f"{doing} took longer than {seconds:g} s{after}; try a longer timeout_ms or a smaller step")
         page.is_stuck = True
-        return ToolError(
+        return kind(
             f"the page of {self.id} is busy and does not answer within {seconds:g} s{after}; "
             "the next call ends the script that runs in it, or navigate elsewhere"
         )

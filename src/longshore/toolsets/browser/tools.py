@@ -668,7 +668,8 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             arrival = await self._browsers.navigate(used.tab, going)
             parts = [*used.notes, *([arrival.note] if arrival.note else []), (await used.tab.read("markdown")).text]
             content = fence(used.place, arrival.url, fit_ends("\n".join(parts), room_for_page(DEFAULT_TOKENS)))
-            return LoadedPage(arrival.status, arrival.title, clean(arrival.url, 500), content)
+            url = clean(arrival.url, 500)
+            return LoadedPage(arrival.status, arrival.title, url, content, ["title", "content"])
 
     # -- parts of a call
 
