@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import select
+import shutil
 import socket
+import subprocess
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from time import monotonic
@@ -100,6 +104,42 @@ async def test_concurrent_first_calls_use_one_tab() -> None:
         )
         assert all(each.startswith("[b1 t1 ") for each in first)
         assert "b1 (current): 1 tabs" in await ask(client, "tabs")
+
+
+@pytest.fixture
+def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An X server without a screen, for windows."""
+    if shutil.which("Xvfb") is None:
+        pytest.skip("there is no Xvfb; install it (apt-get install xvfb) to run this test")
+    number, written = os.pipe()
+    argv = ["Xvfb", "-displayfd", str(written), "-screen", "0", "1400x1000x24", "-nolisten", "tcp", "-ac"]
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with subprocess.Popen(argv, pass_fds=(written,), **quiet) as server, os.fdopen(number) as line:
+        os.close(written)
+        try:
+            assert select.select([line], [], [], 20)[0]
+            monkeypatch.setenv("DISPLAY", f":{line.readline().strip()}")
+            yield
+        finally:
+            server.terminate()
+
+
+@pytest.mark.usefixtures("display")
+async def test_a_browser_with_a_window_is_driven_as_one_without() -> None:
+    async with browsing() as (client, site):
+        assert "h1 Shop\n" in await ask(client, "open", headless=False, url=site.url(), width=900, height=600)
+        assert "~ e1 button,focused Added\n" in await ask(client, "click", text="Add")
+        script = "[/Headless/.test(navigator.userAgent), innerWidth, innerHeight]"
+        assert "[false,900,600]" in await ask(client, "evaluate", script=script)
+        assert "900 x 600 pixels" in await ask(client, "screenshot", inline=False)
+
+
+@pytest.mark.parametrize("engine", ["firefox", "webkit"])
+async def test_another_engine_is_refused_and_named(engine: str) -> None:
+    async with Client(app()) as client:
+        said = await refusal(client, "open", browserType=engine)
+        assert f"{engine} is not there yet: only chromium is; leave browserType out" in said
+        assert await ask(client, "tabs") == "no browser is open; browser_navigate opens one"
 
 
 async def test_the_fence_has_a_word_that_differs_in_each_answer() -> None:
