@@ -29,7 +29,8 @@ def test_tabs_have_ids_and_a_popup_becomes_one() -> None:
         tab = await browser.new_tab(site.url())
         outcome = await tab.act(Click(target=Target(text="open")))
         assert outcome.events == [f"opened tab t2 ({site.url('/two')})"]
-        await tab.act(Click(target=Target(text="link")))
+        outcome = await tab.act(Click(target=Target(text="link")))
+        assert outcome.events == [f"opened tab t3 ({site.url('/two')})"]
         assert list(browser.tabs) == ["t1", "t2", "t3"]
         assert await browser.tab("t2").evaluate("document.title") == '"two"'
         await browser.close_tab("t2")

@@ -48,6 +48,16 @@ async def test_a_password_that_a_step_enters_is_masked(action: dict[str, str]) -
         assert "pw=••••" in said and "4711" not in re.sub(r":\d+/", "/", said)
 
 
+async def test_a_password_that_a_form_sends_to_a_new_tab_is_masked() -> None:
+    async with browsing() as (client, site):
+        site.pages.update({**PAGES, "/login": LOGIN.replace("<form", "<form target=_blank")})
+        await ask(client, "navigate", url=site.url("/login"))
+        fields = [{"label": "User", "value": "ann"}, {"label": "Password", "value": SECRET}]
+        said = await ask(client, "fill", fields=fields, submit=True)
+        assert f"opened tab t2 ({site.url('/in')}?u=ann&pw=••••)" in said
+        assert "hunter2" not in said + await ask(client, "tabs") + await ask(client, "network", tab_id="t2")
+
+
 async def test_the_user_and_password_of_an_address_are_not_shown() -> None:
     async with browsing() as (client, site):
         site.pages.update(PAGES)

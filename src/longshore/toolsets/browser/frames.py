@@ -88,7 +88,9 @@ class Frames:
                 pass
 
     def take_tree(self, session: str, tree: dict[str, Any]) -> None:
-        """A frame tree as the browser gives it."""
+        """A frame tree as the browser gave it when we attached."""
+        if tree["frame"]["id"] == self.main.id and self.main.loader:
+            return  # the page has navigated since
         self._navigated(session, tree["frame"])
         for child in tree.get("childFrames", ()):
             self.take_tree(session, child)
