@@ -144,7 +144,8 @@ class Browsers:
         """Note whose an attached browser is. Raises ToolError if another principal has, or had, logins in it."""
         if self._profiles.setdefault(profile, owner) != owner:
             raise ToolError(
-                "another principal has attached to this browser, which is theirs until it ends; leave connect out"
+                "another principal has attached to this browser, which is theirs until it ends; "
+                "browser_open without connect opens one of yours"
             )
         mine = [each for each, principal in self._profiles.items() if principal == owner]
         if len(mine) > MOST_PROFILES:
