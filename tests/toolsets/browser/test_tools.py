@@ -7,7 +7,6 @@ import json
 import os
 import re
 import select
-import shutil
 import socket
 import subprocess
 import tomllib
@@ -26,6 +25,7 @@ from longshore.toolsets.browser import browsers
 from longshore.toolsets.browser.launch import BrowserProcess, LaunchOptions, launch
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.tools import BrowserTools
+from services import need_command
 from talk import ERAS, result
 
 from .browsing import Site, serve
@@ -109,8 +109,7 @@ async def test_concurrent_first_calls_use_one_tab() -> None:
 @pytest.fixture
 def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An X server without a screen, for windows."""
-    if shutil.which("Xvfb") is None:
-        pytest.skip("there is no Xvfb; install it (apt-get install xvfb) to run this test")
+    need_command("Xvfb", "xvfb")
     number, written = os.pipe()
     argv = ["Xvfb", "-displayfd", str(written), "-screen", "0", "1400x1000x24", "-nolisten", "tcp", "-ac"]
     quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -224,9 +223,7 @@ def test_contradictions_stand_beside_their_hit(store: Store) -> None:
     store.add([fact("port", "It listens on 80.")], ME)
     store.add([fact("proxy", "The port is 8080.", contradicts=1)], ME)
     lines = pack(store.query(Query(text="listens"))).text.splitlines()
-    assert re.fullmatch(
-        r"  contradicted by n2 “proxy”: \[o2 from agent alice, \d{4}-\d\d-\d\d\] The port is 8080\.", lines[2]
-    )
+    assert lines[2] == "  contradicted by n2 “proxy”: [o2 from agent tester, 1970-01-01] The port is 8080."
 
 
 def test_a_long_text_is_shown_around_the_words(store: Store) -> None:
