@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from longshore.server.engine import Engine
     from longshore.telemetry.records import Outcome
 
+_PLACE_BYTES = 256
+"""What an answer that waits for earlier ones takes beside its frame."""
 _TRACE_FRAMES = 20
 """Of a stack trace, the innermost ones: they say where it went wrong."""
 _NO_LOG = len(LOG_LEVELS)
@@ -344,6 +346,19 @@ class InOrderLink(WrappedLink):
         queue.append(cls(link, queue))
         return queue[-1]
 
+    @property
+    def congested(self) -> bool:
+        """The next answer is never held up by those that wait for it."""
+        is_next = not self._queue or self._queue[0] is self
+        return self._outer.congested or (self._outer.is_full and not is_next)
+
+    @congested.setter
+    def congested(self, _: bool) -> None:
+        """It follows from the outer link and the place alone."""
+
+    def hold_part(self, size: int) -> None:
+        self._outer.hold_back(size)
+
     def take_turn(self, frame: bytes) -> bytes | None:
         """The answer, if all earlier ones have gone out; None: it goes out after them."""
         if self._queue[0] is self:
@@ -354,6 +369,15 @@ class InOrderLink(WrappedLink):
 
     def answer(self, frame: bytes | None) -> None:
         self._frame, self._is_answered = frame, True
+        if self._queue[0] is not self:
+            self._outer.hold_back(self._size)
+            return
         while self._queue and self._queue[0]._is_answered:
             first = self._queue.popleft()
+            if first is not self:
+                self._outer.hold_back(-first._size)
             WrappedLink.answer(first, first._frame)
+
+    @property
+    def _size(self) -> int:
+        return _PLACE_BYTES + len(self._frame or b"")

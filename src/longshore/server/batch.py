@@ -23,18 +23,22 @@ _ALONE: Final = ("initialize", "subscriptions/listen")
 class BatchLink(WrappedLink):
     """Collects the answers to one batch, and sends them as one array after the last."""
 
-    __slots__ = ("_answers", "_missing")
+    __slots__ = ("_answers", "_missing", "_size")
 
     def __init__(self, outer: Link, requests: int) -> None:
         super().__init__(outer)
         self._missing = requests
         self._answers: list[bytes] = []
+        self._size = 0
 
     def answer(self, frame: bytes | None) -> None:
         self._missing -= 1
         if frame is not None:
             self._answers.append(frame)
+            self._size += len(frame)
+            self._outer.hold_part(len(frame))
         if self._missing == 0:
+            self._outer.hold_part(-self._size)
             super().answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)
 
 

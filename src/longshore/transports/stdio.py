@@ -68,6 +68,8 @@ class Stdio(Link):
         self._queued = 0
         self._backlog: deque[memoryview] = deque()
         self._held = 0
+        self._waiting = 0
+        """The bytes of answers that wait for earlier ones."""
         self._loop: AbstractEventLoop | None = None
         self._handling = False
         self._flush_due = False
@@ -201,7 +203,7 @@ class Stdio(Link):
             loop.call_soon(self._end_of_input)
         elif self._regular:
             loop.call_soon(self._pump)  # `serve < file`: epoll refuses regular files
-        elif not self.congested:
+        elif not self._stopped:
             loop.add_reader(self._reader, self._readable)
         loop.run_forever()
 
@@ -268,7 +270,7 @@ class Stdio(Link):
 
     def _pump(self) -> None:
         loop = self.open_loop()
-        if self.congested:
+        if self._stopped:
             loop.call_later(RETRY_SECONDS, self._pump)
             return
         self._readable()
@@ -276,7 +278,7 @@ class Stdio(Link):
             loop.call_soon(self._pump)
 
     def _take(self, frames: Sequence[Frame]) -> None:
-        """Handle frames until they end or the peer is congested; the rest is handled when it reads again."""
+        """Handle frames until they end or reading must stop; the rest is handled when it goes on."""
         handle, out, high, queued = self._engine.frames.handle, self._out, self._high, 0
         self._handling = True
         try:
@@ -288,9 +290,9 @@ class Stdio(Link):
                     if queued > high:
                         queued = 0
                         self._flush()
-                        if self.congested:
-                            self._frames.extend(frames[index + 1 :])
-                            break
+                if self._waiting > high or self.congested:
+                    self._frames.extend(frames[index + 1 :])
+                    break
         finally:
             self._handling = False
         if out:
@@ -368,10 +370,7 @@ class Stdio(Link):
             self._loop.add_writer(self._writer, self._writable)
         if self._held > self._high and not self.congested and not self._finished:
             self.congested = True
-            if not self._regular:
-                self._loop.remove_reader(self._reader)
-                if not self._looking:
-                    self._look_for_end()
+            self._stop_reading()
 
     def _write_all(self, parts: list[Part]) -> None:
         """Write in the blocking phase, where nothing else can happen until the peer reads."""
@@ -421,7 +420,7 @@ class Stdio(Link):
     def _look_for_end(self) -> None:
         """Begin the grace period if the input has ended, which is not noticed while we don't read."""
         self._looking = False
-        if not self.congested or self._ended or self._loop is None:
+        if not self._stopped or self._ended or self._loop is None:
             return
         poll = select.poll()
         poll.register(self._reader, _HANG_UP)
@@ -432,7 +431,7 @@ class Stdio(Link):
             self._loop.call_later(RETRY_SECONDS, self._look_for_end)
 
     def _give_up_unread(self) -> None:
-        if self.congested and not self._ended:
+        if self._stopped and not self._ended:
             self._ended = True
             self._frames.clear()
             self._give_up()
@@ -440,16 +439,50 @@ class Stdio(Link):
     def _writable(self) -> None:
         if not self._write_backlog() or self._finished:
             return
-        loop = self.open_loop()
-        loop.remove_writer(self._writer)
-        if self.congested:  # the peer reads again: handle waiting frames, start queued calls, read on
+        self.open_loop().remove_writer(self._writer)
+        if self.congested:  # the peer reads again
             self.congested = False
+            self._read_on()
+        elif self._ended:
+            self._check_drained()
+
+    # -- stopping and reading on
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting > self._high
+
+    @property
+    def _stopped(self) -> bool:
+        """Whether nothing is read, for there is too much output already."""
+        return self.congested or self._waiting > self._high
+
+    def hold_back(self, size: int) -> None:
+        was_full = self.is_full
+        self._waiting += size
+        if self.is_full and not was_full and not self._finished:
+            self.open_loop()
+            self._stop_reading()
+        elif was_full and not self.is_full:
+            self.open_loop().call_soon(self._read_on)
+
+    def _stop_reading(self) -> None:
+        if not self._regular:
+            self.open_loop().remove_reader(self._reader)
+            if not self._looking:
+                self._look_for_end()
+
+    def _read_on(self) -> None:
+        """Handle the waiting frames, start queued calls, and read on, as far as the peer reads."""
+        if self._finished:
+            return
+        if not self._stopped:
             frames, self._frames = list(self._frames), deque()
             self._take(frames)
-            if not self.congested:
-                self._engine.executor.start_queued()
-                if not self._ended and not self._regular:
-                    loop.add_reader(self._reader, self._readable)
+        if not self.congested:
+            self._engine.executor.start_queued()
+        if not (self._stopped or self._ended or self._regular):
+            self.open_loop().add_reader(self._reader, self._readable)
         if self._ended:
             self._check_drained()
 

@@ -38,6 +38,7 @@ class JsonlConnection(Link):
         "_since",
         "_taken",
         "_transport",
+        "_waiting",
     )
 
     def __init__(self, listener: Listener, engine: Engine, transport: Transport, principal: Principal) -> None:
@@ -51,6 +52,8 @@ class JsonlConnection(Link):
         self.caller = str(peer[0]), peer
         self._ended = False
         self._sent = 0
+        self._waiting = 0
+        """The bytes of answers that wait for earlier ones."""
         self._taken = 0
         self._since = self._idle_since = listener.now
         self._received = 0
@@ -78,7 +81,7 @@ class JsonlConnection(Link):
 
     def _take(self, frames: list[Frame]) -> None:
         self._frames.extend(frames)
-        while self._frames and not self.congested and not self._ended:
+        while self._frames and not (self.congested or self.is_full or self._ended):
             frame = self._frames.popleft()
             if isinstance(frame, TooLong):
                 self._break_off(self._engine.frames.too_long(frame, self))
@@ -117,9 +120,29 @@ class JsonlConnection(Link):
 
     def resume_writing(self) -> None:
         self.congested = False
+        self._read_on()
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting > self._engine.limits.output_bytes
+
+    def hold_back(self, size: int) -> None:
+        was_full = self.is_full
+        self._waiting += size
+        if self._transport.is_closing():
+            return
+        if self.is_full:
+            self._transport.pause_reading()
+        elif was_full:
+            self._listener.loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """Handle the waiting frames, start queued calls, and read on, as far as the peer reads."""
         self._take([])
-        if not self.congested:
-            self._engine.executor.start_queued()
+        if self.congested or self._transport.is_closing():
+            return
+        self._engine.executor.start_queued()
+        if not self.is_full:
             self._transport.resume_reading()
 
     # -- ending
