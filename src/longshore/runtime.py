@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 from msgspec import structs
@@ -215,7 +215,7 @@ class Runtime:
 
         self._given, self._path = {**self._auth, **http_flags(settings)}, config_path
         self.policy.config = self._read()
-        self._log_to_stderr()
+        log_to_stderr(self._recorder, self.policy.config)
         self._admission.report()
         engine, closing = self.engine, self._catalog.toolsets
         self.policy.report_unavailable(self._recorder)
@@ -226,7 +226,7 @@ class Runtime:
     def _configure(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         self._given, self._path = {**self._auth, **(flags or {})}, config_path
         self.policy.config = self._watch.load(self._read)
-        self._log_to_stderr()
+        log_to_stderr(self._recorder, self.policy.config)
 
     def _read(self, *added: ToolsetHandle) -> Config:
         """Read the configuration of the toolsets that are there, and of those that are about to be."""
@@ -246,19 +246,6 @@ class Runtime:
 
             read_roots(config)  # raises ConfigError for a root that is no folder
         return config
-
-    def _log_to_stderr(self) -> None:
-        config = self.policy.config
-
-        def make() -> Listener:
-            from longshore.telemetry.stderr import StderrSink
-
-            return StderrSink(config.server.log_level, config.server.log_format)
-
-        if config.telemetry.records and config.server.log_level in ("debug", "info", "notice"):
-            self._recorder.add(make())
-        else:
-            self._recorder.fallback = make
 
     def _start_watch(self, loop: Any) -> None:
         """Connect mounted servers, and check the configuration files before requests and every ten seconds."""
@@ -342,6 +329,23 @@ class Runtime:
             loop.close()
         release_threads(process, limits)
         self._admission.report()
+
+
+def log_to_stderr(recorder: Recorder, config: Config) -> Callable[[], None]:
+    """Write the log to stderr: every record, or problems alone, as configured. The result ends that."""
+
+    def make() -> Listener:
+        from longshore.telemetry.stderr import StderrSink
+
+        return StderrSink(config.server.log_level, config.server.log_format)
+
+    def stop() -> None:
+        recorder.fallback = None
+
+    if config.telemetry.records and config.server.log_level in ("debug", "info", "notice"):
+        return recorder.add(make())
+    recorder.fallback = make
+    return stop
 
 
 def _reads_options(handle: ToolsetHandle, config: Config) -> bool:

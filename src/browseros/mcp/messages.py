@@ -45,6 +45,10 @@ class JsonRpcRequest(_Message):
     id: str | int | UnsetType = UNSET
     jsonrpc: str = "2.0"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.params, (dict, UnsetType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("params: a dict is needed; MCP has no parameters by position")
+
 
 class JsonRpcError(_Message):
     """The error of a response."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import gc
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -21,7 +24,8 @@ from browseros.mcp import (
 )
 from longshore.errors import RegistrationError
 from process.conftest import Workshop
-from process.peer import PYTHON, call, initialize, request
+from process.peer import PYTHON, call, initialize, modern, request
+from waiting import eventually
 
 from .document import EXAMPLES, NAMES, error_of, read
 
@@ -123,9 +127,110 @@ def test_a_notification_gives_an_empty_text(server: MCPJsonRpcServer) -> None:
     assert server.handle_request(" \n") == ""
 
 
+def test_in_memory_too_the_log_goes_to_stderr(workshop: Workshop) -> None:
+    """S-75: "check stderr"."""
+    source = """
+    from browseros.mcp import MCPJsonRpcServer
+    server = MCPJsonRpcServer(debug={debug})
+    server.add_tool("divide", lambda params: 1 / 0)
+    print(server.handle_request('{"jsonrpc":"2.0","method":"tools/call","params":{"name":"divide"},"id":"1"}'))
+    """
+    for debug in (True, False):
+        done = workshop.run([*PYTHON, str(workshop.write(source.replace("{debug}", str(debug))))])
+        reference = error_of(json.loads(done.stdout))["message"].rpartition("error ")[2]
+        assert reference in done.stderr.decode()
+        assert b"ZeroDivisionError" in done.stderr
+        assert (b"request_received" in done.stderr) is debug
+
+
+@pytest.mark.timeout(120)
+def test_a_request_that_an_async_tool_would_wait_for_for_ever_is_an_error(server: MCPJsonRpcServer) -> None:
+    again = json.dumps(call("2", "echo", a=1))
+
+    async def blocking(params: dict[str, Any]) -> Any:
+        return server.handle_request(again)
+
+    async def on_a_thread(params: dict[str, Any]) -> Any:
+        return json.loads(await asyncio.to_thread(server.handle_request, again))
+
+    server.add_tool("blocking", blocking)
+    server.add_tool("on_a_thread", on_a_thread)
+    server.add_tool("plain", lambda params: json.loads(server.handle_request(again)))
+    assert error_of(ask(server, call("1", "blocking")))["code"] == -32001
+    for name in ("plain", "on_a_thread"):
+        inner = ask(server, call("1", name))["result"]["result"]
+        assert inner["result"] == {"tool": "echo", "result": {"echo": {"a": 1}}}
+
+
+@pytest.mark.timeout(120)
+def test_a_listen_ends_at_once_in_memory(server: MCPJsonRpcServer) -> None:
+    listen = modern(request(9, "subscriptions/listen", notifications={"toolsListChanged": True}))
+    assert ask(server, listen)["result"]["resultType"] == "complete"
+
+
+def test_a_server_that_serves_stdin_answers_no_request_in_memory(workshop: Workshop) -> None:
+    source = """
+    from browseros.mcp import MCPJsonRpcServer
+    server = MCPJsonRpcServer()
+    text = '{"jsonrpc":"2.0","method":"ping","id":"1"}'
+    async def inner(params):
+        try:
+            return server.handle_request(text)
+        except RuntimeError as problem:
+            return str(problem)
+    server.add_tool("inner", inner)
+    assert server.handle_request(text)
+    server.run()
+    assert server.handle_request(text)
+    """
+    done = workshop.run([*PYTHON, str(workshop.write(source))], call("1", "inner"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["result"]["result"].startswith("run() serves this server")
+
+
+def test_a_server_that_is_no_longer_used_leaves_no_thread_and_no_descriptor() -> None:
+    def use() -> None:
+        for _ in range(10):
+            server = MCPJsonRpcServer()
+            server.add_tool("echo", lambda params: params)
+            assert "result" in ask(server, call("1", "echo"))
+
+    use()
+    gc.collect()
+    eventually("the threads to end", lambda: not [t for t in threading.enumerate() if t.name == "browseros-mcp"])
+    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    use()
+    gc.collect()
+    eventually("all to be freed", lambda: (threading.active_count(), len(os.listdir("/proc/self/fd"))) <= before)
+
+
+def test_a_handler_may_return_a_coroutine_or_be_an_object_with_an_async_call(server: MCPJsonRpcServer) -> None:
+    async def later(params: dict[str, Any]) -> int:
+        await asyncio.sleep(0)
+        return 5
+
+    class Later:
+        async def __call__(self, params: dict[str, Any]) -> int:
+            return await later(params)
+
+    handlers: list[Any] = [lambda params: later(params), Later(), functools.partial(later)]
+    for handler in handlers:
+        server.add_tool("later", handler, replace=True)
+        assert ask(server, call("1", "later"))["result"]["result"] == 5
+
+
+def test_the_error_for_a_wrong_tool_names_the_place_of_its_handler(server: MCPJsonRpcServer) -> None:
+    for name in ("my tool", "echo"):
+        with pytest.raises(RegistrationError) as caught:
+            server.add_tool(name, lambda params: params)
+        assert "test_python_api.py" in caught.value.where
+        assert "jsonrpc_server" not in str(caught.value)
+
+
 def test_text_that_is_no_request_gives_an_error(server: MCPJsonRpcServer) -> None:
     """S-37."""
     assert error_of(json.loads(server.handle_request("{")))["code"] == -32700
+    assert error_of(json.loads(server.handle_request('{"jsonrpc":"2.0","id":1,"method":"\ud800"}')))["code"] == -32700
     assert error_of(json.loads(server.handle_request("7")))["code"] == -32600
     assert ask(server, [request(1, "ping")]) == [{"jsonrpc": "2.0", "id": 1, "result": {"status": "ok"}}]
 
@@ -164,6 +269,8 @@ def test_messages_are_read_and_written_as_json_has_them() -> None:
     example = read("call_request.json")
     assert JsonRpcRequest.from_dict(example).to_dict() == example
     assert JsonRpcRequest(method="ping").to_dict() == {"jsonrpc": "2.0", "method": "ping"}
+    with pytest.raises(TypeError):
+        JsonRpcRequest(method="ping", params=[1])  # type: ignore[arg-type]
     answer = read("error_response.json")
     response = JsonRpcResponse.from_dict(answer)
     assert isinstance(response.error, JsonRpcError)
