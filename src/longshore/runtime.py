@@ -183,7 +183,7 @@ class Runtime:
         try:
             stdio.run()
         finally:
-            self._close(process)
+            self._close(process, stdio.cancel_tasks)
         process.leave()
 
     def serve_http(self, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
@@ -312,7 +312,7 @@ class Runtime:
         own = [each.toolset.stop_seconds or 0.0 for each in handles if unopened or each.needs_closing]
         return max([self._share, *own]) - self._share
 
-    def _close(self, process: Any) -> None:
+    def _close(self, process: Any, cancel_tasks: Callable[[], None] = lambda: None) -> None:
         from longshore.transports.process import release_threads
 
         limits, loop = self.engine.limits, self.engine.executor.loop
@@ -322,6 +322,7 @@ class Runtime:
 
             loop = loop or asyncio.new_event_loop()
             loop.run_until_complete(self._closer.close_all(handles, self._share))
+        cancel_tasks()
         process.end()
         if loop is not None and not loop.is_running():
             if self.mounts is not None:

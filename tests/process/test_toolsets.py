@@ -214,3 +214,34 @@ def test_a_toolset_hears_of_a_watch_and_of_its_end_before_it_is_stopped(workshop
         os.kill(peer.pid, signal.SIGTERM)
     peer.wait()
     assert log(workshop) == ["start", "+files://a", "-files://a", "stop"]
+
+
+@pytest.mark.parametrize("how", ["end", "signal"])
+def test_the_tasks_of_a_toolset_run_until_it_has_stopped(workshop: Workshop, how: str) -> None:
+    peer = workshop.serve("""
+        import asyncio
+        from longshore import Server, Toolset, tool
+        app = Server("worker")
+
+        class Worker(Toolset):
+            async def start(self):
+                self.ending = asyncio.Event()
+                self.work = asyncio.create_task(self.ending.wait())
+            async def stop(self):
+                self.ending.set()
+                await self.work
+                open("stopped", "w").close()
+            @tool
+            async def use(self) -> str: return "used"
+
+        app.add_toolset(Worker())
+    """)
+    peer.start()
+    peer.call("use")
+    if how == "end":
+        peer.close_input()
+    else:
+        os.kill(peer.pid, signal.SIGTERM)
+    peer.wait()
+    assert (workshop.folder / "stopped").exists(), peer.stderr
+    assert peer.stderr == ""

@@ -115,7 +115,7 @@ class Stdio(Link):
             self._finished = True
             if self._loop is not None:
                 self._engine.cancel_all(self)
-                self._cancel_tasks(self._loop)
+                self._await_cancelled(self._loop)
 
     def _run_blocking(self) -> bool:
         """True: something needs the loop. False: the input has ended and nothing is in flight."""
@@ -207,12 +207,23 @@ class Stdio(Link):
             loop.add_reader(self._reader, self._readable)
         loop.run_forever()
 
-    def _cancel_tasks(self, loop: AbstractEventLoop) -> None:
-        """Cancel the remaining tasks, and give them a moment to clean up."""
+    def _await_cancelled(self, loop: AbstractEventLoop) -> None:
+        """Give the cancelled calls a moment to clean up. Toolsets have tasks of their own, which `stop` may need."""
         import asyncio
 
         if not self._regular:
             loop.remove_reader(self._reader)
+        tasks = tuple(self._engine.executor.cancelled_tasks)
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks, timeout=RETRY_SECONDS))
+
+    def cancel_tasks(self) -> None:
+        """Cancel the remaining tasks after `run` and the end of the toolsets, and give them a moment to clean up."""
+        if self._loop is None:
+            return
+        import asyncio
+
+        loop = self._loop
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()

@@ -209,3 +209,10 @@ def test_the_file_chooses_the_transport_too(workshop: Workshop) -> None:
 def test_the_default_port_is_that_of_the_document(workshop: Workshop) -> None:
     """S-69."""
     assert show(workshop)["http.port"] == (9100, "")
+
+
+def test_a_command_that_is_over_its_time_as_the_input_ends_leaves_nothing_to_report(workshop: Workshop) -> None:
+    workshop.env["BROWSEROS_MCP_TIMEOUT"] = "1"
+    done = workshop.run([*SERVER, "--root", str(workshop.folder)], call("1", "terminal", command="sleep 77"))
+    assert error_of(json.loads(done.stdout))["code"] == -32002
+    assert (done.returncode, done.stderr) == (0, b"")
