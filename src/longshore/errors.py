@@ -79,6 +79,10 @@ class ToolError(LongshoreError):
     """A tool's own failure, in the author's words; they reach the model as written."""
 
 
+class ToolTimeout(ToolError):
+    """A tool's own failure because its time was over. Dialects with a code for that give it."""
+
+
 class ResourceNotFound(LongshoreError):
     """No resource has this URI. A resource handler may raise it for a URI that its template matches."""
 

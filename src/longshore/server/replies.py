@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
-from longshore.errors import Cancelled, CapabilityMissing, ProtocolError, ResourceNotFound, ToolError
+from longshore.errors import Cancelled, CapabilityMissing, ProtocolError, ResourceNotFound, ToolError, ToolTimeout
 from longshore.limits import Limits
 from longshore.protocol.content import CallResult, lower_result
-from longshore.protocol.dialect import Failure, render_failure
+from longshore.protocol.dialect import Failure, FailureKind, render_failure
 from longshore.protocol.peer import SERVER_INFO, Peer
 from longshore.protocol.revisions import ICONS, R2607
 from longshore.registry.results import cut_text
@@ -112,7 +112,8 @@ class Replies:
     def _explain(self, call: Call, problem: BaseException) -> Failure:
         match problem:
             case ToolError():
-                return Failure("execution", str(problem) or f"{call.entry.name} failed")
+                kind: FailureKind = "timeout" if isinstance(problem, ToolTimeout) else "execution"
+                return Failure(kind, str(problem) or f"{call.entry.name} failed")
             case ResourceNotFound():
                 return Failure("not_found", str(problem), {"uri": problem.uri})
             case TooLarge():

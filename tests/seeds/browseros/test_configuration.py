@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +217,25 @@ def test_a_command_that_is_over_its_time_as_the_input_ends_leaves_nothing_to_rep
     done = workshop.run([*SERVER, "--root", str(workshop.folder)], call("1", "terminal", command="sleep 77"))
     assert error_of(json.loads(done.stdout))["code"] == -32002
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_limit_of_the_browser_is_how_long_it_loads_a_page(workshop: Workshop, page: str) -> None:
+    """S-38, S-62, S-67: a limit above the default, and the code of a page that takes longer."""
+    write_config(workshop, text_of("mcp_config.json"))
+    source = """
+    from longshore.builtin import make
+    from longshore.errors import ToolTimeout
+    from longshore.toolsets.browser.tab import Tab
+
+    async def navigate(self, url, wait="load", seconds=30.0):
+        raise ToolTimeout("the server has not answered in time; try a longer timeout_ms")
+
+    Tab.navigate = navigate
+    app = make("browseros")
+    """
+    peer = workshop.serve(source)
+    error = error_of(peer.ask(call("1", "browser", url=page)))
+    assert error["code"] == -32002
+    found = re.search(r"has not loaded within (\d+) s", error["message"])
+    assert found and 30 < int(found[1]) <= 60, error
+    assert "timeout_ms" not in error["message"]

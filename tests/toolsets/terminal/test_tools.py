@@ -275,6 +275,15 @@ async def test_the_coarse_tool_runs_a_command(folder: Path) -> None:
         assert "terminal" not in [tool.name for tool in await client.list_tools()]
 
 
+async def test_the_coarse_tool_waits_for_the_end_however_long_others_wait(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "ANSWER_SECONDS", 0.1)
+    async with connected() as client:
+        answer = (await client.call_tool("terminal", {"command": "sleep 0.5; echo x"})).text
+        assert answer.startswith("x\n[c1: exit code 0")
+
+
 # -- reading
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from longshore.errors import ToolError
+from longshore.errors import ToolError, ToolTimeout
 from longshore.toolsets.browser.events import clean, without_user
 from longshore.toolsets.browser.page import Page, drop
 from longshore.toolsets.browser.proxy import CONNECTION_REFUSED, NO_ANSWER, NO_HOST, NO_ROUTE
@@ -87,7 +87,7 @@ async def load(page: Page, url: str, wait: WaitFor, until: float) -> Loaded:
             answer = await sent
     except TimeoutError:
         drop(page.connection.send("Page.stopLoading", {}, page.session))
-        raise ToolError(f"{shown(url)}: the server has not answered in time; try a longer timeout_ms") from None
+        raise ToolTimeout(f"{shown(url)}: the server has not answered in time; try a longer timeout_ms") from None
     if answer.get("isDownload"):
         return Loaded(0, "this URL is a download, not a page", download=True)
     if problem := answer.get("errorText"):
@@ -140,7 +140,7 @@ async def _wait_other(page: Page, before: str, url: str, wait: WaitFor, until: f
             if moved_at is not None and now - moved_at >= SAME_DOCUMENT_SECONDS:
                 return Loaded(0, "same page, other place")
             if now >= until:
-                raise ToolError(
+                raise ToolTimeout(
                     f"{shown(page.log.mask(main.url))}: the server has not answered in time; try a longer timeout_ms"
                 )
             await _changed(page, min(until, now + SAME_DOCUMENT_SECONDS))

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from time import monotonic
 from typing import Annotated, Final, Literal
 
-from longshore.errors import ToolError
+from longshore.errors import ToolError, ToolTimeout
 from longshore.protocol.content import Image, ResourceLink, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, fit_ends, fit_lines
 from longshore.registry.toolset import Toolset, tool
@@ -653,7 +653,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             value = await used.tab.evaluate(script, ref, _seconds(timeout_ms, READ_SECONDS))
             return _answer(used, value, max_tokens)
 
-    @tool(category="navigation", effects="write", timeout=CALL_SECONDS, open_world=True, listed=False)
+    @tool(category="navigation", effects="write", open_world=True, listed=False)
     async def browser(
         self,
         ctx: Context,
@@ -664,8 +664,13 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         ctx.check_allowed("browser_navigate")
         checked = check_url(url, self._browsers.rules)
         async with self._use(ctx, None, None, None) as used:
-            going = used.tab.navigate(checked, "load" if wait_for_load else "dom")
-            arrival = await self._browsers.navigate(used.tab, going)
+            seconds = min(ctx.remaining, MOST_MS / 1000)
+            going = used.tab.navigate(checked, "load" if wait_for_load else "dom", seconds)
+            try:
+                arrival = await self._browsers.navigate(used.tab, going)
+            except ToolTimeout:
+                late = f"{clean(checked, 200)} has not loaded within {seconds:.0f} s (the `timeout` of this tool)"
+                raise ToolTimeout(late) from None
             parts = [*used.notes, *([arrival.note] if arrival.note else []), (await used.tab.read("markdown")).text]
             content = fence(used.place, arrival.url, fit_ends("\n".join(parts), room_for_page(DEFAULT_TOKENS)))
             url = clean(arrival.url, 500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from math import inf
 from typing import Annotated, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -106,21 +107,8 @@ class Terminal(Toolset):
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> Answer:
         """Run a command. If it takes more than 25 s it goes on, and terminal_read gets the rest."""
-        chosen = self._policy.read(command, argv, env)
         seconds = _seconds(timeout_ms, MOST_SECONDS)
-        text = command or shlex.join(chosen)
-        if self._policy.asks and not await self._is_allowed(ctx, make_question(text, cwd, env, stdin)):
-            raise Declined("the user did not allow this command")
-        folders = tuple(await ctx.folders())
-        launch = await self._launch(chosen, _find_folder(cwd, folders), env or {}, folders, terminal=bool(pty))
-        given = None if stdin is None else stdin.encode()
-        try:
-            id, started = await self._commands.start(
-                ctx.principal.name, lambda: start_command(launch, text, stdin=given, terminal=bool(pty))
-            )
-        except BaseException:
-            launch.close()
-            raise
+        id, started = await self._start(ctx, command, argv, cwd, env, stdin, terminal=bool(pty))
         if seconds is not None and on_timeout != "background":
             started.end_after(seconds)
         most = BACKGROUND_SECONDS if background else ANSWER_SECONDS
@@ -224,10 +212,41 @@ class Terminal(Toolset):
         ctx.check_allowed("terminal_run")
         if timeout is not None and timeout <= 0:
             raise ToolError(f"timeout={timeout:g}: give more than 0 seconds")
-        timeout_ms = None if timeout is None else max(1, int(min(timeout, MOST_SECONDS) * 1000))
-        return await self.terminal_run(ctx, command, cwd=cwd, env=env, timeout_ms=timeout_ms)
+        id, started = await self._start(ctx, command, None, cwd, env, None, terminal=False)
+        if timeout is not None:
+            started.end_after(min(timeout, MOST_SECONDS))
+        with self._commands.use(ctx.principal.name, id):
+            await self._wait_for_end(ctx, started, inf)  # its callers may not know terminal_read
+        return await self._answer(ctx, id, started, DEFAULT_TOKENS)
 
     # -- parts of a run
+
+    async def _start(
+        self,
+        ctx: Context,
+        command: str | None,
+        argv: list[str] | None,
+        cwd: str | None,
+        env: dict[str, str] | None,
+        stdin: str | None,
+        *,
+        terminal: bool,
+    ) -> tuple[str, Command]:
+        """Start a command that is allowed. Returns its id too."""
+        chosen = self._policy.read(command, argv, env)
+        text = command or shlex.join(chosen)
+        if self._policy.asks and not await self._is_allowed(ctx, make_question(text, cwd, env, stdin)):
+            raise Declined("the user did not allow this command")
+        folders = tuple(await ctx.folders())
+        launch = await self._launch(chosen, _find_folder(cwd, folders), env or {}, folders, terminal=terminal)
+        given = None if stdin is None else stdin.encode()
+        try:
+            return await self._commands.start(
+                ctx.principal.name, lambda: start_command(launch, text, stdin=given, terminal=terminal)
+            )
+        except BaseException:
+            launch.close()
+            raise
 
     async def _is_allowed(self, ctx: Context, question: str) -> bool:
         answer = await ctx.elicit(question, bool, key="run")
