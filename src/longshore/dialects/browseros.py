@@ -121,4 +121,5 @@ DIALECT: Final = BrowserosDialect(
     unsolicited=False,
     in_order=True,
     lists_unavailable=True,
+    cancelled=Fault(EXECUTION_ERROR, f"{_NAMES[EXECUTION_ERROR]}: the call was cancelled"),
 )

@@ -257,6 +257,19 @@ def test_a_batch_is_answered_by_one_array(server: Peer) -> None:
     ]
 
 
+def test_a_cancelled_request_is_answered_too(tools: Peer) -> None:
+    """S-33: one answer each. The document has no cancellation, and so no answer that does not come."""
+    tools.send(
+        call(1, "wait"),
+        notification("notifications/cancelled", requestId=1),
+        [call(2, "wait"), request(3, "ping")],
+        notification("notifications/cancelled", requestId=2),
+    )
+    assert error_of(tools.answer(1)) == {"code": -32001, "message": "Tool execution error: the call was cancelled"}
+    both: Any = tools.receive(lambda frame: isinstance(frame, list), "the batch's answer")
+    assert sorted(each["id"] for each in both) == [2, 3]
+
+
 def test_answers_come_in_the_order_of_the_requests(tools: Peer) -> None:
     """S-54, C-35: a client may read one line for each that it wrote."""
     tools.send(call(1, "wait"), request(2, "ping"), b"no json", [request(4, "ping")], call(5, "release"))
