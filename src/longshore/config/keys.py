@@ -141,6 +141,8 @@ class Key(Struct, frozen=True):
                 value = re.sub(r"(?<=\d)_(?=\d)", "", text.strip())  # 10_000, as in TOML
             case "choice":
                 value = next((each for each in self.words if each.lower() == word), word)
+            case "list" | "folders" if word == "[]":
+                value = []
             case "list":
                 value = text.replace(",", " ").split()
             case "folders":
@@ -286,4 +288,6 @@ def show(value: Any) -> str:
         return "a number far too large"
     if isinstance(value, (int, float)):
         return str(value).lower()
+    if value is None:  # which JSON has
+        return "null"
     return "an array" if isinstance(value, list) else "a table" if isinstance(value, dict) else "a date or time"

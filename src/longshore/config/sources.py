@@ -121,9 +121,10 @@ class Sources:
 
     def build(self, watch: tuple[str, ...]) -> Config:
         """The record. Raises ConfigError for the problems of all sources."""
-        rest = len(self._problems) - PROBLEMS
-        if self._problems:
-            raise ConfigError("\n".join(self._problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
+        problems = list(dict.fromkeys(self._problems))  # one value may be for several keys
+        rest = len(problems) - PROBLEMS
+        if problems:
+            raise ConfigError("\n".join(problems[:PROBLEMS]) + (f"\n… and {rest} more" if rest > 0 else ""))
         settings = {path: (value, origin) for path, value, origin in self._for_names()}
         made = nest((path, value) for path, (value, _) in settings.items())
         common = sections()["toolsets"].keys

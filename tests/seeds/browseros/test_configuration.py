@@ -219,6 +219,16 @@ def test_a_command_that_is_over_its_time_as_the_input_ends_leaves_nothing_to_rep
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(("value", "shown"), [("soon", '"soon"'), (None, "null")])
+def test_a_wrong_value_that_holds_for_several_toolsets_is_one_problem(
+    workshop: Workshop, value: Any, shown: str
+) -> None:
+    write_config(workshop, {"timeout": value})
+    said = refusal(workshop)
+    assert said.count("timeout: expected seconds (a number) or false, got") == 1, said
+    assert f"got {shown}\n" in said
+
+
 def test_the_limit_of_the_browser_is_how_long_it_loads_a_page(workshop: Workshop, page: str) -> None:
     """S-38, S-62, S-67: a limit above the default, and the code of a page that takes longer."""
     write_config(workshop, text_of("mcp_config.json"))
