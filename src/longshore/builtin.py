@@ -119,6 +119,7 @@ _BROWSEROS_DEFAULTS: Final = {
     "server.eof_grace": _BROWSER_GRACE,
     "http.lines": True,
     "auth.mode": "optional",
+    "toolsets.browser.attach": False,  # callers of the port need no token, and the user's browser has logins
     # What callers without a token may not do. Empty lists grant it to them.
     "toolsets.terminal.scopes": ["terminal"],
     **{f"tools.{name}.scopes": ["files:write"] for name in ("fs_write", "fs_edit", "fs_move", "fs_delete")},

@@ -366,6 +366,32 @@ def test_lines_are_not_taken_from_beyond_loopback(address: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "x-forwarded-proto", "X-Real-IP", "CF-Connecting-IP"],
+)
+def test_a_request_that_was_passed_on_needs_the_token(server: ServerProcess, name: str) -> None:
+    """S-74: it comes from loopback, and its caller may be anywhere."""
+    assert post(server, PING, (name, "203.0.113.9"))[0] == 401
+    assert post(server, PING, (name, "203.0.113.9"), bearer(server))[0] == 200
+
+
+def test_callers_may_not_attach_to_a_browser_that_already_runs(server: ServerProcess) -> None:
+    """Its pages and logins are the user's."""
+    answer = post(server, call("browser_open", {"connect": "auto"}))[1]
+    assert "toolsets.browser.attach" in error_of(answer)["message"]
+
+
+@pytest.mark.parametrize("given", ["variable", "flag"])
+def test_an_empty_list_grants_a_toolset_also_by_a_variable_or_a_flag(given: str) -> None:
+    """C-45."""
+    argv, env = (*SERVER, "--set", "http.port=0"), {"LONGSHORE_TOOLSETS_TERMINAL_SCOPES": "[]"}
+    if given == "flag":
+        argv, env = (*argv, "--set", "toolsets.terminal.scopes=[]"), {}
+    with start(None, argv=argv, env=env) as server:
+        assert post(server, RUN)[1]["result"]["tool"] == "terminal"
+
+
+@pytest.mark.parametrize(
     "key", ["public_url=https://mcp.example.com", "hosts=mcp.example.com", "origins=https://a.example"]
 )
 def test_where_others_come_by_way_of_this_machine_the_token_is_required(key: str) -> None:

@@ -121,7 +121,7 @@ class Browsers:
     async def attach(self, owner: str, address: str, viewport: tuple[int, int] | None) -> str:
         """Attach to a running browser at http://HOST:PORT or ws://…, or `auto`. Returns its id."""
         self._table.check_quota(owner)
-        if not self._options.attach:
+        if not self._options.attach and address != self._options.connect:
             raise ToolError("attaching is switched off here (toolsets.browser.attach); leave connect out")
         if self.rules != OriginRules():
             raise ToolError(

@@ -29,6 +29,8 @@ NOT_YET: Final = Principal("", frozenset())
 """Stands for a caller whose token must be looked up before the request goes on."""
 _OWN_SITES: Final = (b"same-origin", b"none")
 """What a browser says of a fetch by our own page, and by its user. Images and frames come without Origin."""
+_FORWARDING: Final = frozenset({b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip", b"true-client-ip"})
+"""Headers that proxies and tunnels add, besides X-Forwarded-*: the caller behind them may be anywhere."""
 _EXPOSED_HEADERS: Final = b"mcp-session-id, www-authenticate, retry-after"
 _UNKNOWN: Final = ("", None)
 _NONE: Final[frozenset[bytes]] = frozenset()
@@ -147,9 +149,7 @@ class Gate:
             return self._guard.anyone
         if request.twice & self._credentials:
             raise denial(self._guard.malformed("a credential comes twice; send one"))
-        client = request.scope.get("client")
-        is_local = client is not None and is_loopback(str(client[0]))
-        found = self._guard.check(request.headers, self._may_use_cookie(request), is_local)
+        found = self._guard.check(request.headers, self._may_use_cookie(request), _is_local(request))
         if isinstance(found, Refusal):
             raise denial(found)
         return NOT_YET if found is None else found
@@ -232,6 +232,15 @@ class Gate:
 
     def too_long(self) -> Denied:
         return Denied(413, f"a body is at most {self._most:,} bytes", ((b"connection", b"close"),))
+
+
+def _is_local(request: HttpRequest) -> bool:
+    """Whether a request comes from this machine, and does not say that it was passed on."""
+    client = request.scope.get("client")
+    if client is None or not is_loopback(str(client[0])):
+        return False
+    headers = request.headers
+    return _FORWARDING.isdisjoint(headers) and not any(name.startswith(b"x-forwarded-") for name in headers)
 
 
 def denial(refusal: Refusal) -> Denied:
