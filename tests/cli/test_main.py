@@ -83,8 +83,9 @@ def test_output_of_a_loaded_module_is_not_in_the_json(workspace: Workspace, argv
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"longshore {__version__}\n"
+    for argv in (["--version"], ["serve", "--profile", "ghost", "--version"]):
+        assert run(argv) == 0
+        assert capsys.readouterr().out == f"longshore {__version__}\n"
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

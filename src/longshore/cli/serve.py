@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from longshore import __version__
 from longshore.config.keys import sections, show
 from longshore.config.reference import docs
 from longshore.config.sections import (
@@ -63,6 +64,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     SET_OPTION, "pairs", multiple=True, metavar="KEY=VALUE", help="Set any key: toolsets.notes.folder=x. Repeatable."
 )
+@click.version_option(__version__, prog_name="longshore", message="%(prog)s %(version)s")
 @_options
 def serve(
     target: str | None, http: bool, config_path: str | None, profile: str | None, pairs: tuple[str, ...], **flags: Any

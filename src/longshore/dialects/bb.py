@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-import msgspec
 from msgspec import Struct
 
 from longshore.protocol.dialect import Dialect, FailureKind, ToolFailure
@@ -52,13 +51,6 @@ class _InitializeParams(Struct, rename="camel"):
 
 @final
 class BbDialect(Dialect, frozen=True, kw_only=True):
-    def check_initialize(self, params: dict[str, Any]) -> str | None:
-        try:
-            msgspec.convert(params, _InitializeParams)
-        except msgspec.ValidationError as problem:
-            return str(problem)
-        return None
-
     def initialize(self, result: dict[str, Any], can_grow: bool) -> dict[str, Any]:
         info = result["serverInfo"]
         return {
@@ -96,6 +88,7 @@ DIALECT: Final = BbDialect(
     name="bb",
     revisions={VERSION: Revision(VERSION, R2411, plain=False)},
     before_handshake="refuse",
+    initialize_params=_InitializeParams,
     methods=frozenset({"initialize", "tools/list", "tools/call"}),
     unsolicited=False,
     needs_arguments=True,

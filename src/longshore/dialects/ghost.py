@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-import msgspec
-
 from longshore.protocol.dialect import Dialect, DocumentTool, FailureKind, ToolFailure
 from longshore.protocol.peer import InitializeParams
 from longshore.protocol.revisions import NAMES, R2411, R2503, Revision
@@ -30,13 +28,6 @@ _LISTED: Final = ("name", "description", "inputSchema")
 
 @final
 class GhostDialect(Dialect, frozen=True, kw_only=True):
-    def check_initialize(self, params: dict[str, Any]) -> str | None:
-        try:
-            msgspec.convert(params, InitializeParams)
-        except msgspec.ValidationError as problem:
-            return str(problem)
-        return None
-
     def initialize(self, result: dict[str, Any], can_grow: bool) -> dict[str, Any]:
         info = result["serverInfo"]
         return {
@@ -74,5 +65,6 @@ DOCUMENT_TOOLS: Final[Mapping[str, DocumentTool]] = {
 DIALECT: Final = GhostDialect(
     name="ghost",
     revisions={NAMES[index]: Revision(NAMES[index], index, plain=False) for index in (R2411, R2503)},
+    initialize_params=InitializeParams,
     cancelled=Fault(REQUEST_CANCELLED, "Request cancelled"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, ValidationError, convert
 
 from longshore.protocol.content import CallResult, Text
 from longshore.protocol.revisions import R2607, Revision
@@ -112,6 +112,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Whether peers may get lines that they did not ask for: notifications, progress, log messages."""
     in_order: bool = False
     """Whether answers go out in the order of the requests."""
+    initialize_params: type[Struct] | None = None
+    """What the parameters of `initialize` must be; None: anything."""
     needs_arguments: bool = False
     """Whether a `tools/call` without `arguments` is refused."""
     lists_unavailable: bool = False
@@ -121,8 +123,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
     cancelled: Fault | None = None
     """The answer to a cancelled request; None: there is none."""
 
-    def check_initialize(self, params: dict[str, Any]) -> str | None:  # noqa: ARG002
+    def check_initialize(self, params: dict[str, Any]) -> str | None:
         """The fault in the parameters of `initialize`; None if there is none."""
+        if self.initialize_params is None:
+            return None
+        try:
+            convert(params, self.initialize_params)
+        except ValidationError as problem:
+            return str(problem)
         return None
 
     def initialize(self, result: dict[str, Any], can_grow: bool) -> dict[str, Any]:  # noqa: ARG002
