@@ -209,7 +209,6 @@ BB_ROWS: dict[str, Row] = {
         "F",
         "Batches, in a later version.",
         "test_a_message_of_the_wrong_form_is_an_invalid_request",
-        "test_a_dated_handshake_gets_mcp_with_progress_and_errors_as_results",
         "test_a_batch_is_taken_after_a_handshake_of_2025_03_26",
     ),
 }

@@ -78,9 +78,11 @@ CLIENTS = (
 
 
 @cache
-def functions(path: Path) -> frozenset[str]:
+def functions(path: Path) -> dict[str, str]:
+    """The functions of a file, with their docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    defs = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return {node.name: ast.get_docstring(node) or "" for node in defs}
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -126,6 +128,14 @@ def test_the_tests_of_a_requirement_exist(requirement: str, row: Row) -> None:
             assert name in functions(ROOT / path), f"{requirement}: no {name} in {path}"
         else:
             assert path.endswith(".txt"), f"{requirement}: {path} is no transcript, so it needs ::test_name"
+
+
+@pytest.mark.parametrize("side", ["bb", "browseros", "ghost"])
+def test_the_tests_of_a_document_say_which_statements_they_show(side: str) -> None:
+    for requirement, row in SIDES[side][1].items():
+        for test in row.tests:
+            path, _, name = test.partition("::")
+            assert re.search(rf"\b{requirement}\b", functions(ROOT / path)[name]), f"{test} does not name {requirement}"
 
 
 @pytest.mark.parametrize("requirement", CLIENT_ROWS)

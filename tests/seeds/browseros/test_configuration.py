@@ -95,7 +95,7 @@ def test_a_disabled_tool_is_not_available(workshop: Workshop) -> None:
 
 
 def test_a_tool_is_stopped_after_its_own_time_else_after_that_of_all(workshop: Workshop) -> None:
-    """S-65, S-67."""
+    """S-62, S-65, S-67."""
     workshop.env["BROWSEROS_MCP_TIMEOUT"] = "0.5"
     server = workshop.spawn(*SERVER)
     assert error_of(server.ask(call(1, "terminal", command="sleep 600")))["code"] == -32002

@@ -113,7 +113,7 @@ def test_a_page_that_is_an_error_of_its_site_is_no_success(server: Peer, page: s
 
 
 def test_an_unknown_tool_is_answered_as_the_document_shows(server: Peer) -> None:
-    """S-36."""
+    """S-36, S-38."""
     assert server.ask(call("1", "invalid_tool")) == read("error_response.json")
 
 
@@ -215,7 +215,7 @@ def test_ids_are_echoed_as_they_came(server: Peer) -> None:
     ids=lambda value: json.dumps(value)[:60] if not isinstance(value, bytes) else str(value),
 )
 def test_errors_have_the_codes_and_names_of_the_tables(server: Peer, message: Any, code: int, id: Any) -> None:
-    """S-33, S-37."""
+    """S-33, S-37, S-72."""
     server.send(message)
     answer = server.receive(lambda frame: frame.get("id", "none") == id, "the error")
     assert error_of(answer)["code"] == code

@@ -42,7 +42,7 @@ def ask(server: MCPJsonRpcServer, message: Any) -> Any:
 
 
 def test_the_unit_tests_of_the_document_pass(workshop: Workshop) -> None:
-    """S-46, S-78, S-79."""
+    """S-46, S-49, S-78, S-79."""
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(EXAMPLES / "unit_tests.py")]
     done = subprocess.run(argv, cwd=workshop.folder, env=workshop.env, capture_output=True, text=True, timeout=120)
     assert ".. " in done.stdout and done.returncode == 0, done.stdout + done.stderr

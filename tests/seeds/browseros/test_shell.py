@@ -58,7 +58,7 @@ def test_a_background_server_answers_nc_on_port_9100_and_ends_by_a_signal(worksh
 
 @pytest.mark.parametrize("after", ["In another terminal", "With jq"])
 def test_a_line_piped_in_is_answered_and_the_process_ends(workshop: Workshop, after: str) -> None:
-    """S-52, S-76, S-77: pure JSON, also for jq."""
+    """S-31, S-52, S-76, S-77: pure JSON, also for jq."""
     need_command("jq", "jq")
     script = text_of("command_line.sh").partition(after)[2]
     script = "#" + script if after == "With jq" else "#" + script.partition("# With jq")[0]
@@ -85,7 +85,7 @@ def test_the_process_is_found_by_the_name_of_its_module(workshop: Workshop) -> N
 
 
 def test_debug_details_go_to_a_file_by_redirection(workshop: Workshop) -> None:
-    """S-64, S-82: `2>error.log`."""
+    """S-61, S-64, S-82: `2>error.log`."""
     echo = """echo '{"jsonrpc":"2.0","method":"ping","id":"1"}' | python -m browseros.mcp.server 2>error.log"""
     quiet = run_shell(workshop, echo)
     assert (workshop.folder / "error.log").read_text() == ""

@@ -89,7 +89,7 @@ def code_of(answer: dict[str, Any]) -> int:
 
 
 def test_the_handshake_of_the_document_is_answered_as_it_says(server: Peer) -> None:
-    """S-127, S-128, S-131, S-132, S-133: initialize, initialized, then requests, each answered with its id."""
+    """S-123, S-127, S-128, S-131, S-132, S-133, S-134, S-135, S-151, S-154: each with its answer."""
     assert server.ask(read("list_request")) == read("list_response")
 
 
@@ -240,7 +240,7 @@ def test_a_request_that_names_2026_07_28_gets_mcp(server: Peer) -> None:
 
 
 def test_a_peer_of_the_dialect_gets_the_rest_of_its_revision(workshop: Workshop, database: Path) -> None:
-    """Resources, and batches, which only 2025-03-26 has."""
+    """S-122: resources, and batches, which only 2025-03-26 has."""
     messages = [read("initialize_request"), read("initialized"), [request(4, "ping"), read("list_request")]]
     ended = workshop.run([COMMAND], *messages, request(5, "resources/list"))
     answers = [json.loads(line) for line in ended.stdout.splitlines()]

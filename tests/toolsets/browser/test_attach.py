@@ -275,6 +275,12 @@ async def test_br_1_rules_that_can_not_be_enforced_refuse_to_attach(options: dic
         assert await ask(client, "tabs") == "no browser is open; browser_navigate opens one"
 
 
+async def test_the_configured_browser_is_attached_to_also_where_callers_may_name_none() -> None:
+    async with Client(app(attach=False, connect="http://127.0.0.1:1")) as client:
+        assert "switched off" not in await refusal(client, "navigate", url="about:blank")
+        assert "switched off" in await refusal(client, "open", connect="http://127.0.0.1:2")
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -34,7 +34,7 @@ class BrowserOptions(Struct, frozen=True, kw_only=True):
     """The address of a running browser that the first use attaches to; "auto" finds one. Empty: it starts a browser."""
 
     attach: bool = True
-    """Whether browser_open may attach to a browser that already runs."""
+    """Whether browser_open may attach to a browser that already runs, other than the one of `connect`."""
 
     most_browsers: Annotated[int, Meta(ge=1, le=32)] = 4
     """Browsers open at once, for each user."""
