@@ -12,7 +12,7 @@ import pytest
 from tests.toolsets.browser.browsing import Site, browse
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.actions import AnswerDialog, Click, Target
+from longshore.toolsets.browser.actions import AnswerDialog, Click, Field, Fill, Target, Wait
 from longshore.toolsets.browser.browser import Browser
 
 PAGES = {
@@ -161,6 +161,27 @@ def test_console_and_network_are_logged_with_cursors() -> None:
             await tab.body(999)
 
     browse(PAGES, work)
+
+
+DRAWING = """<svg xmlns="http://www.w3.org/2000/svg"><text y="9">Shape</text><a href="/tall"><text y="29">Go</text>\
+</a></svg>"""
+PDF = "%PDF-1.1\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj \
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>endobj\ntrailer<</Root 1 0 R>>"
+
+
+def test_documents_that_are_no_html_are_used_or_named() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        site.headers = {"/svg": "content-type: image/svg+xml\r\n", "/pdf": "content-type: application/pdf\r\n"}
+        tab = await browser.new_tab(site.url("/svg"))
+        with pytest.raises(ToolError, match='label "x": is not on the page'):
+            await tab.act(Fill(fields=[Field(target=Target(label="x"), value="y")]))
+        await tab.act(Wait(text="Shape"))
+        assert (await tab.act(Click(target=Target(text="Go")))).url == site.url("/tall")
+        said = "(a PDF, whose text can't be read here; browser_screenshot shows it)"
+        assert [line.text for line in (await tab.navigate(site.url("/pdf"))).page] == [said]
+        assert (await tab.read()).text == said
+
+    browse({**PAGES, "/svg": DRAWING, "/pdf": PDF}, work)
 
 
 def test_dialogs_are_dismissed_unless_a_step_says_otherwise() -> None:

@@ -75,6 +75,7 @@
     }
     return childNodesOf.call(node);
   };
+  const top = () => document.body ?? document.documentElement ?? document; // pictures and data have no body
   const parentOf = (node) => node.assignedSlot || node.parentElement || (node.getRootNode().host ?? null);
   const isVisible = (element) => {
     if (attribute(element, "aria-hidden") === "true") return false;
@@ -620,7 +621,10 @@
     const role = roleOf(node) ?? tagOf(node), ref = refOf(node, role, nameOf(node, role));
     return { text: `${ref} ${line.text}`, ref };
   };
+  const isPdf = () => document.contentType === "application/pdf";
+  const PDF = "(a PDF, whose text can't be read here; browser_screenshot shows it)";
   const lines = (root, options) => {
+    if (isPdf()) return { lines: [{ depth: 0, text: PDF }], left: MOST_NODES, full: false };
     modal = modals().at(-1) ?? null;
     const walk = new Walk({ ...options, behind: modal && !modal.contains(root) ? 1 : 0 });
     if (root === document.body || root.nodeType !== 1) walk.children(root, 0);
@@ -685,7 +689,7 @@
   };
   const byText = (text, role) => {
     const controls = [], exact = [], others = [];
-    for (const element of everything(document.body)) {
+    for (const element of everything(top())) {
       const its = roleOf(element) ?? (isClickable(element) ? "clickable" : null);
       if (role && its !== role) continue;
       if (CONTROLS.has(its) || (role && its === role)) {
@@ -699,7 +703,7 @@
   };
   const byLabel = (label) => {
     const fields = [], groups = [];
-    for (const element of everything(document.body)) {
+    for (const element of everything(top())) {
       const role = roleOf(element);
       if (FIELD_ROLES.has(role) && (isVisible(element) || element.type === "file" || labelsOf(element).some(isVisible))) fields.push([element, nameOf(element, role)]);
       else if (role === "radiogroup" || (role === "group" && element.querySelector("input[type=radio], [role=radio]"))) groups.push([element, nameOf(element, role)]);
@@ -797,7 +801,7 @@
   // Fields for an unknown label, so that the next try has the right name.
   const nearest = (target) => {
     if (target.label === undefined) return [];
-    return [...everything(document.body)].filter((element) => FIELD_ROLES.has(roleOf(element)) && isVisible(element)).slice(0, 8).map(describeElement);
+    return [...everything(top())].filter((element) => FIELD_ROLES.has(roleOf(element)) && isVisible(element)).slice(0, 8).map(describeElement);
   };
 
   // -- acting
@@ -1047,7 +1051,7 @@
       } catch (problem) {
         return { problem: `is no valid regular expression: ${problem.message.split(": ").at(-1)}`, matches: [], total: 0 };
       }
-      const walk = lines(document.body ?? document.documentElement ?? document, { links: false });
+      const walk = lines(top(), { links: false });
       const matches = [], above = [];
       let total = 0;
       for (const line of walk.lines) {
@@ -1059,14 +1063,15 @@
       return { matches, total, truncated: walk.full };
     },
     read({ format, selector, ref, limit_chars: most }) {
-      let root = document.body ?? document.documentElement ?? document;
+      let root = top();
       if (selector || ref) {
         const found = resolve(ref ? { ref } : { selector });
         if (!found.element) return { problem: found.problem, text: "", total_chars: 0 };
         root = found.element;
       } else if (format === "markdown" || format === "text") root = document.querySelector("main, [role=main]") ?? root;
       let text;
-      if (format === "html") text = html(root);
+      if (isPdf()) text = PDF;
+      else if (format === "html") text = html(root);
       else if (format === "table") text = (root.matches("table") ? [root] : [...root.querySelectorAll("table")]).filter(isVisible).map((table) => markdown(table, true)).join("\n\n");
       else text = markdown(root, format === "text");
       return { text: text.slice(0, most), total_chars: text.length };
@@ -1162,7 +1167,7 @@
       const isIt = (each) => isVisible(each) && !hasNoBox(each) && (same(nameOf(each, "option"), name) || same(textOf(each), name));
       let found = options.filter(isIt);
       // Some lists show other elements than their options.
-      if (!found.length && open) found = [...everything(document.body)].filter((each) => isClickable(each) && isIt(each)).slice(-1);
+      if (!found.length && open) found = [...everything(top())].filter((each) => isClickable(each) && isIt(each)).slice(-1);
       const suggested = isCompleted(element) || attribute(element, "role") === "combobox"; // else the browser itself suggests, if at all
       return { ref: found.length ? describeElement(found[0]).ref : "", options: options.slice(0, 20).map((each) => nameOf(each, "option")), open, suggested };
     },
