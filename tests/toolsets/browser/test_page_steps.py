@@ -72,6 +72,26 @@ def test_an_element_that_several_are_like_is_not_guessed(page: TestPage) -> None
     assert said.count('button "Add" e') == 3
 
 
+def test_one_of_several_is_not_found_again_when_another_is_left(page: TestPage) -> None:
+    button = "<button onclick='o.textContent = 1'>Delete</button>"
+    page.set(f"<ul id=d><li>Alpha {button}<li>Beta {button}</ul><p id=o>-</p>")
+    first = next(line.ref for line in page.snapshot().lines if line.text.endswith("Delete"))
+    page.evaluate("d.innerHTML = d.lastElementChild.outerHTML")
+    said = page.refusal(click(ref=str(first)))
+    assert "is no longer on the page" in said and 'there is button "Delete" e' in said
+    assert page.evaluate("o.textContent") == '"-"'
+
+
+def test_an_element_that_an_answer_has_shown_with_another_ref_keeps_it(page: TestPage) -> None:
+    page.set("<div id=d><button>Delete</button></div>")
+    first = page.ref("Delete")
+    page.evaluate("d.innerHTML = '<button>Delete</button>'")
+    second = page.ref("Delete")
+    assert f'there is button "Delete" {second}' in page.refusal(click(ref=first))
+    page.evaluate("d.innerHTML = '<button>Delete</button>'")
+    assert "found again" in page.act(click(ref=second)).line
+
+
 def test_an_element_that_is_gone_and_a_ref_of_nothing_are_told(page: TestPage) -> None:
     page.set("<button id=b>Add</button>")
     ref = page.ref("Add")

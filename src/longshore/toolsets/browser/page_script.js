@@ -14,13 +14,23 @@
 
   const refs = new WeakMap();
   const known = new Map(); // ref -> {node, role, name}
+  const owners = new Map(); // role and name -> the ref that has them; "" once two elements had them at the same time
+  const unshown = new Set(); // refs that were given, but to lines that no answer has
+  let isShown = true;
   const refOf = (element, role, name) => {
     let ref = refs.get(element);
     if (!ref) {
       ref = `${prefix}e${++last}`;
       refs.set(element, ref);
+      unshown.add(ref);
     }
+    const entry = known.get(ref), isFirst = isShown && unshown.delete(ref);
+    if (!isFirst && entry?.name === name && entry.role === role && entry.node.deref() === element) return ref;
     known.set(ref, { node: new WeakRef(element), role, name });
+    const key = `${role} ${name}`, owner = owners.get(key);
+    if (owner === ref || owner === "") return ref;
+    if (known.get(owner)?.node.deref()?.isConnected) owners.set(key, "");
+    else if (isShown || owner === undefined) owners.set(key, ref);
     return ref;
   };
 
@@ -675,12 +685,15 @@
     if (node?.isConnected) return { node };
     if (!entry.name) return { problem: "is no longer on the page" };
     const again = [...everything(document)].filter((element) => (roleOf(element) ?? (entry.role === "clickable" && isClickable(element) ? "clickable" : null)) === entry.role && isVisible(element) && nameOf(element, entry.role) === entry.name);
-    if (again.length === 1) {
+    // It is another one where an answer has called it so, and may be where there were two: then one of a list has gone.
+    const isNew = (element) => !refs.has(element) || unshown.has(refs.get(element));
+    if (again.length === 1 && isNew(again[0]) && owners.get(`${entry.role} ${entry.name}`) === ref) {
       refs.set(again[0], ref);
       known.set(ref, { ...entry, node: new WeakRef(again[0]) });
       return { node: again[0], again: true };
     }
-    return { problem: again.length ? "is no longer on the page, and several are like it:" : "is no longer on the page", candidates: again.slice(0, 3) };
+    const like = ["", ", and what is like it may be another", ", and several are like it"][Math.min(2, again.length)];
+    return { problem: `is no longer on the page${like}`, candidates: again.slice(0, 3) };
   };
   const nodeOf = (ref) => {
     const found = byRef(ref);
@@ -1030,8 +1043,9 @@
   // -- what Python calls
 
   const api = {
-    snapshot({ mode, target, depth, links, limit }) {
-      let root = document.body ?? document.documentElement ?? document;
+    snapshot({ mode, target, depth, links, limit, shown = true }) {
+      isShown = shown;
+      let root = top();
       if (target) {
         const found = resolve(target);
         if (!found.element) return { problem: found.problem, lines: [], title: fold(document.title.slice(0, MOST_TEXT)), url: location.href };
@@ -1257,6 +1271,7 @@
   return {
     element: api.element,
     call(name, args) {
+      isShown = true;
       const told = (value) => ({ value, last, unexamined: unexamined.size });
       forgetLabels();
       const value = api[name](...args);

@@ -180,8 +180,10 @@ class PageScript:
         depth: int | None = None,
         links: bool = False,
         limit: int | None = None,
+        shown: bool = True,
     ) -> Lines:
-        given = {"mode": mode, "target": target, "depth": depth, "links": links}
+        """The document's lines. `shown`: whether they are for an answer, which makes their refs known."""
+        given = {"mode": mode, "target": target, "depth": depth, "links": links, "shown": shown}
         made = await self._call(Lines, "snapshot", given if limit is None else given | {"limit": limit})
         return _without_problem(made, target or {})
 
@@ -339,7 +341,7 @@ def quote(query: dict[str, str]) -> str:
 
 
 def _without_problem(answer: T, query: dict[str, str]) -> T:
-    problem = str(getattr(answer, "problem", "")).removesuffix(":")
+    problem = str(getattr(answer, "problem", ""))
     if problem:
         hint = "" if "regex" in query else "; take a snapshot for the refs"
         raise ToolError(f"{quote(query)}: {problem}{hint}")

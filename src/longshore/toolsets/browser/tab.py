@@ -411,7 +411,7 @@ class Tab:
 
     async def _act(self, page: Page, steps: tuple[Step, ...], done: list[str]) -> Outcome:
         self._bring_to_front(page)
-        before = await self._snapshot(page)
+        before = await self._snapshot(page, shown=False)
         actions, first, failed = Actions(page, self.dialogs), self._host.downloads.count + 1, None
         new_document = False
         for step in steps:
@@ -608,17 +608,19 @@ class Tab:
         target: Target | None = None,
         depth: int | None = None,
         links: bool = False,
+        shown: bool = True,
     ) -> Snapshot:
         frame = page.frames.main
         query = None if target is None else target.query()
         if target is not None and target.ref is not None:
             frame = page.frames.of_ref(target.ref)
-        told = await page.frames.read(frame, lambda s: s.snapshot(mode=mode, target=query, depth=depth, links=links))
-        lines, truncated = await self._with_children(page, frame, told, mode, depth, links)
+        given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links, "shown": shown}
+        told = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
+        lines, truncated = await self._with_children(page, frame, told, given)
         return Snapshot(lines, page.frames.main.url or told.url, told.title, truncated)
 
     async def _with_children(
-        self, page: Page, frame: Frame, told: Any, mode: Literal["full", "interactive"], depth: int | None, links: bool
+        self, page: Page, frame: Frame, told: Any, given: dict[str, Any]
     ) -> tuple[list[Line], bool]:
         """A frame's lines with those of the frames in it, which are all asked at once."""
         children: dict[str, list[Line]] = {}
@@ -629,9 +631,9 @@ class Tab:
             child = await self._child(page, frame, ref)
             if child is None:
                 return
-            inner = await self._in_frame(page, child, lambda s: s.snapshot(mode=mode, depth=depth, links=links))
+            inner = await self._in_frame(page, child, lambda s: s.snapshot(**given))
             if inner is not None:
-                children[ref], cut = await self._with_children(page, child, inner, mode, depth, links)
+                children[ref], cut = await self._with_children(page, child, inner, given)
                 truncated = truncated or cut
 
         refs = [line.ref for line in told.lines if line.frame and line.ref is not None]
