@@ -191,6 +191,15 @@ async def test_br_6_a_flood_of_console_messages_and_requests_is_stopped_or_count
         await attack(client, site, "/fetch")
 
 
+async def test_a_page_whose_scripts_were_stopped_is_not_waited_for_in_vain() -> None:
+    flood = "<button onclick='for (let n = 0; n < 9000; n += 1) console.log(n)'>flood</button><button>other</button>"
+    async with attacked({"/": flood}) as (client, site):
+        await ask(client, "navigate", url=site.url("/"))
+        assert "more than 5,000 console messages" in await ask(client, "click", text="flood")
+        clicked = await ask(client, "click", text="other")
+        assert "Clicked" in clicked and "\n!" not in clicked
+
+
 class Packets(asyncio.DatagramProtocol):
     def __init__(self) -> None:
         self.seen: list[bytes] = []

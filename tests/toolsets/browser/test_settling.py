@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from tests.toolsets.browser.browsing import Site, browse
+from tests.toolsets.browser.page import fill
 
-from longshore.toolsets.browser.actions import Click, Target
+from longshore.toolsets.browser.actions import Click, Target, Wait
 from longshore.toolsets.browser.browser import Browser
 from longshore.toolsets.browser.settling import POLLS, Activity, Watch, settle
 
@@ -62,6 +64,38 @@ def test_a_request_that_never_ends_is_not_waited_for() -> None:
         assert "hangs" in outcome.diff
 
     browse(PAGES, work)
+
+
+STILL = "<title>still</title><label>Name <input></label><button>A</button><a href=/next>go</a>"
+
+
+@pytest.mark.parametrize("headers", ["content-security-policy: sandbox\r\n", ""])
+def test_a_document_without_scripts_is_not_waited_for_in_vain(headers: str) -> None:
+    """Its own, or those of a frame in it."""
+
+    async def work(browser: Browser, site: Site) -> None:
+        site.headers["/still"] = f"content-type: text/html\r\n{headers}"
+        tab = await browser.new_tab(site.url("/still"))
+        for step in (
+            Click(target=Target(text="A")),
+            fill("Ada", label="Name"),
+            Wait(text="Name"),
+            Click(target=Target(text="go")),
+        ):
+            outcome = await tab.act(step)
+            assert outcome.events == []
+        assert outcome.page is not None and [line.text for line in outcome.page][-1] == "> arrived"
+        assert list(tab.log.console) == []
+
+    browse(
+        {
+            **PAGES,
+            "/still": STILL
+            if headers
+            else f"<iframe sandbox=allow-top-navigation srcdoc='{STILL.replace('<a', '<a target=_top')}'>",
+        },
+        work,
+    )
 
 
 def _request(activity: Activity, id: str, url: str = "http://x/", kind: str = "Fetch") -> None:

@@ -819,7 +819,9 @@
 
   // -- acting
 
-  const frames = (count) => new Promise((done) => {
+  // In a document whose scripts are off, because of a sandbox for example, timers never fire. Each try is an error in the console.
+  const hasTimers = () => !matchMedia("(scripting: none)").matches;
+  const frames = async (count) => hasTimers() && new Promise((done) => {
     const timer = setTimeout(done, (document.hidden ? 50 : 250) * count); // a hidden page draws no frames
     const next = () => (count-- > 0 ? requestAnimationFrame(next) : (clearTimeout(timer), done()));
     next();
@@ -836,7 +838,7 @@
   const ROUTED_QUIET_MS = 180;
   const placeOf = (url) => url.replace(/#(?![!/]).*/, "");
   let shownAt = placeOf(location.href);
-  const turn = () => new Promise((done) => {
+  const turn = async () => hasTimers() && new Promise((done) => {
     const channel = new MessageChannel();
     channel.port1.onmessage = done;
     channel.port2.postMessage(null);
@@ -1219,8 +1221,9 @@
       const element = nodeOf(ref);
       return { text: lineOf(element, roleOf(element) ?? "clickable", false).text };
     },
-    // Waits until nothing has changed for so long, and what moves or fades has come to its end.
+    // Waits until nothing has changed for so long, and what moves or fades has come to its end. Not where there are no timers.
     quiet({ quiet_ms: quiet, limit_ms: limit }) {
+      if (!hasTimers()) return { quiet: true, waited: false };
       const end = performance.now() + limit;
       if (placeOf(location.href) !== shownAt) quiet = Math.max(quiet, ROUTED_QUIET_MS);
       return new Promise((done) => {
@@ -1229,7 +1232,7 @@
           observer.disconnect();
           clearTimeout(timer);
           clearTimeout(last);
-          done({ quiet: result });
+          done({ quiet: result, waited: true });
         };
         const again = () => {
           clearTimeout(timer);

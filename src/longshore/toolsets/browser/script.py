@@ -237,8 +237,14 @@ class PageScript:
         return (await self._call(dict[str, str], "describe", ref))["text"]
 
     async def quiet(self, quiet_ms: int, limit_ms: int) -> bool:
-        """Wait until the document has not changed for so long. Returns whether it came to that."""
-        return (await self._call(dict[str, bool], "quiet", {"quiet_ms": quiet_ms, "limit_ms": limit_ms}))["quiet"]
+        """Wait until the document has not changed for so long. Returns whether it came to that.
+
+        A document whose scripts are off has no timers, and is only changed by what loads: the time alone is waited for.
+        """
+        told = await self._call(dict[str, bool], "quiet", {"quiet_ms": quiet_ms, "limit_ms": limit_ms})
+        if not told["waited"]:
+            await asyncio.sleep(quiet_ms / 1000)
+        return told["quiet"]
 
     async def check(
         self,
