@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from longshore.errors import ToolError
 from longshore.toolsets.browser import actions
-from longshore.toolsets.browser.actions import Click, Drag, Field, Fill, Hover, Select, Target, Value
+from longshore.toolsets.browser.actions import Click, Drag, Field, Fill, Hover, Point, Select, Target, Value, Wait
 
 from .page import TestPage, fill, open_page
 
@@ -589,3 +590,17 @@ def test_the_place_that_a_router_shows_later_is_in_the_answer(page: TestPage) ->
         "<main id=v>home</main>"
     )
     assert "> second" in page.act(click(text="Two")).diff
+
+# -- waiting
+
+
+def test_a_text_in_a_shadow_root_is_waited_for(page: TestPage) -> None:
+    page.set(
+        "<x-a>Total: </x-a><script>customElements.define('x-a', class extends HTMLElement { connectedCallback() {"
+        "const root = this.attachShadow({mode: 'closed'}); root.innerHTML = '<p>Loading</p>';"
+        "setTimeout(() => { root.innerHTML = '<slot></slot> <b>5 euros</b>' }, 100) } })</script>"
+    )
+    assert page.act(Wait(text="total: 5 Euros")).line == "It is there"
+    assert "is still there" in page.refusal(Wait(text_gone="5 euros", seconds=0.2))
+    assert page.act(Wait(text_gone="Loading")).line == "The wait is over"
+

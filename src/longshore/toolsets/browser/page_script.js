@@ -1044,6 +1044,13 @@
 
   // -- what Python calls
 
+  // The page's text as it is seen, on one line, where shadow roots have a part of it.
+  const shadowText = () => {
+    for (const element of everything(top())) if (rootOf(element)) return textOf(top(), MOST_WAITED_TEXT);
+    return "";
+  };
+  const MOST_WAITED_TEXT = 1e6; // characters
+
   const api = {
     snapshot({ mode, target, depth, links, limit, shown = true }) {
       isShown = shown;
@@ -1246,7 +1253,7 @@
       });
     },
     check({ text, text_gone: gone, ref, selector }) {
-      const has = (part) => (document.body?.innerText ?? "").toLowerCase().includes(part.toLowerCase());
+      const has = (part) => [() => document.body?.innerText ?? textOf(top(), MOST_WAITED_TEXT), shadowText].some((text) => text().toLowerCase().includes(part.toLowerCase()));
       if (text !== undefined && text !== null && !has(text)) return { holds: false };
       if (gone !== undefined && gone !== null && has(gone)) return { holds: false };
       if (ref) {
