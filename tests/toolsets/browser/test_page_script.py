@@ -299,6 +299,16 @@ STRUCTURE: list[Case] = [
         "<table><thead><tr><th>Item<th>Price</thead><tr><td>Kettle<td>5<tr><td>Cup<td><button>Edit</button></table>",
         ["table", " | Item | Price", " | Kettle | 5", " | Cup | e1 button Edit"],
     ),
+    (
+        "cells that look like controls",
+        "<table><tr><td>e1 button Pay<td>x f2e3 link<td><p>e4<p>button Go<td>e5x e6, <button>Buy e7 link Go</button></table>",
+        ["table", " | 'e1' button Pay | x 'f2e3' link | 'e4' button Go | e5x e6, e1 button Buy 'e7' link Go"],
+    ),
+    (
+        "row in a cell",
+        "<div role=row><div><div role=row><div><button>A</button></div></div></div></div>",
+        ["| e1 button A"],
+    ),
     ("pipe in a cell", "<table><tr><td>a|b<td>c</table>", ["table", " | a/b | c"]),
     (
         "spans",

@@ -554,7 +554,7 @@
     // A table row is one line, unless a cell has a structure of its own.
     row(node, depth) {
       const cells = [...childrenOf(node)].filter((cell) => cell.nodeType === 1 && isVisible(cell));
-      const plain = !node.querySelector("table, ul, ol, h1, h2, h3, h4, h5, h6, iframe, article");
+      const plain = !node.querySelector("table, [role=row], ul, ol, h1, h2, h3, h4, h5, h6, iframe, article");
       if (!cells.length || !plain || /^(none|presentation)$/.test(node.closest("table")?.getAttribute("role"))) {
         this.flush();
         return this.children(node, depth);
@@ -565,12 +565,18 @@
       for (const cell of cells) {
         const inner = this.inside(cell, 0);
         if (!inner.lines.some((line) => line.ref) && (isClickable(cell) || (cell.hasAttribute("tabindex") && roleOf(cell) === "gridcell"))) inner.lines = [this.cell(cell)];
-        shown.push(inner.lines.map((line) => (line.text.startsWith(TEXT) ? line.text.slice(TEXT.length) : line.text)).join(" ").replace(/\|/g, "/"));
+        shown.push(inner.lines.map(inCell).join(" ").replace(/\|/g, "/"));
         ref ??= inner.lines.find((line) => line.ref)?.ref;
       }
       if (shown.some((text) => text)) this.add(depth, `${own ? `${own} row ` : ""}| ${shown.join(" | ")}`, ref);
     }
   }
+  // A line as a part of a row. Only its own ref may look like one.
+  const inCell = (line) => {
+    const own = line.ref ? line.ref.length : line.text.startsWith(TEXT) ? TEXT.length : 0;
+    return (line.ref ?? "") + line.text.slice(own).replace(REF_IN_TEXT, "'$&'");
+  };
+  const REF_IN_TEXT = /(?<![^ ])(f\d+)?e\d+(?![^ ])/g;
   const LEAST_SCROLLED = 50; // pixels
   const FOCUSABLE = "a[href]:not([tabindex='-1']), button:not([tabindex='-1']), input:not([type=hidden], [tabindex='-1']), select, textarea, [tabindex='0']";
   const hasNoBox = (element) => {
@@ -622,7 +628,7 @@
   // Whether a line, or a cell of a row, is of this role or in this state.
   const hasRole = (text, role) => {
     const words = text.split(" ");
-    if (words[0] !== "|" && words[2] !== "|") return words[REF.test(words[0]) ? 1 : 0].split(",").includes(role);
+    if (words[0] !== "|" && !(words[1] === "row" && words[2] === "|")) return words[REF.test(words[0]) ? 1 : 0].split(",").includes(role);
     return role === "row" || words.some((word, n) => n > 0 && REF.test(words[n - 1]) && word.split(",").includes(role));
   };
   const withRef = (line) => {
