@@ -591,6 +591,38 @@ def test_the_place_that_a_router_shows_later_is_in_the_answer(page: TestPage) ->
     )
     assert "> second" in page.act(click(text="Two")).diff
 
+
+# -- submit
+
+SENT = 'onsubmit="event.preventDefault(); o.textContent = 1"'
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "sent"),
+    [
+        ("<form SENT><input aria-label=A></form>", 'Filled textbox "A" REF and submitted', "1"),
+        ("<form SENT><input aria-label=A><input></form>", 'Filled textbox "A" REF and pressed Enter', "-"),
+        ("<form SENT><select aria-label=A><option>y<option>x</select></form>", 'Filled combobox "A" REF and submitted', "1"),
+        ("<form SENT><input name=elements><textarea aria-label=A></textarea><input type=image src='data:,'></form>", 'Filled textbox "A" REF and submitted', "1"),
+        ("<input aria-label=A>", 'Filled textbox "A" REF and pressed Enter', "-"),
+        ("<form SENT><input aria-label=A><input aria-label=B required><button>Go</button></form>", 'Filled textbox "A" REF and tried to submit, but "B" is not valid', "-"),
+        ("<form SENT novalidate><input aria-label=A><input required><button>Go</button></form>", 'Filled textbox "A" REF and submitted', "1"),
+    ],
+)  # fmt: skip
+def test_an_answer_says_whether_a_form_was_submitted(page: TestPage, form: str, line: str, sent: str) -> None:
+    page.set(form.replace("SENT", SENT) + "<p id=o>-</p>")
+    filled = page.act(Fill(fields=[Field(target=Target(label="A"), value="x")], submit=True))
+    assert re.sub(r"\be\d+", "REF", filled.line) == line
+    assert page.evaluate("o.textContent") == f'"{sent}"'
+
+
+def test_a_form_whose_button_is_disabled_is_not_submitted(page: TestPage) -> None:
+    page.set(f"<form {SENT}><input aria-label=A><button disabled>Send</button></form><p id=o>-</p>")
+    said = page.refusal(Fill(fields=[Field(target=Target(label="A"), value="x")], submit=True))
+    assert 'button "Send"' in said and 'is disabled (filled before it: "A")' in said
+    assert page.evaluate("o.textContent") == '"-"'
+
+
 # -- waiting
 
 

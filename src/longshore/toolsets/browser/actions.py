@@ -362,14 +362,13 @@ class Actions:
                 element = await self.find(field.target)
                 await self._fill_one(element, field.value)
             except ToolError as problem:
-                names = [f'"{clean(each.name, 60)}"' if each.name else each.ref for each in filled]
-                before = f" (filled before it: {', '.join(names)})" if names else ""
-                raise PageError(f"{unlabelled(problem)}{before}") from None
+                raise _after(filled, problem) from None
             filled.append(element)
-        if step.submit:
-            await self._submit(filled[-1])
         many = f"{len(filled)} fields" if len(filled) > 1 else str(filled[0])
-        return f"Filled {many}{' and submitted' if step.submit else ''}"
+        try:
+            return f"Filled {many}{await self._submit(filled[-1]) if step.submit else ''}"
+        except ToolError as problem:
+            raise _after(filled, problem) from None
 
     async def _fill_at_once(self, fields: list[Field]) -> list[Element]:
         """The first fields that one call fills, in the main frame."""
@@ -378,15 +377,18 @@ class Actions:
         found = await self._frames.use(main, lambda script: script.fill(given))
         return [_element(main, each) for each in found]
 
-    async def _submit(self, field: Element) -> None:
-        """Submit the form of a field, as a person would: by Enter, or by the form's button."""
+    async def _submit(self, field: Element) -> str:
+        """Submit the form of a field, as a person would: by Enter, or by the form's button. Returns what was done."""
         self.frame = field.frame
-        button = await self._frames.use(field.frame, lambda script: script.submit_button(field.ref))
-        if button:
-            await self._click(Click(target=Target(ref=button)))
-        else:
+        how = await self._frames.use(field.frame, lambda script: script.submit(field.ref))
+        if how.ref:
+            await self._click(Click(target=Target(ref=how.ref)))
+        elif how.enter:
             await self._focus(field)
             await self._page.input(press_events("Enter"))
+        if how.invalid:
+            return f' and tried to submit, but "{clean(how.invalid, 60)}" is not valid'
+        return " and submitted" if how.submits else " and pressed Enter"
 
     async def _fill_one(self, element: Element, value: Value) -> None:
         text = _entered(value)
@@ -621,6 +623,12 @@ def _element(frame: Frame, told: Located) -> Element:
 
 def _candidate(told: Located) -> Candidate:
     return Candidate(told.ref, told.role, told.name)
+
+
+def _after(filled: list[Element], problem: ToolError) -> ToolError:
+    """An error that names the fields that were filled before it."""
+    names = [f'"{clean(each.name, 60)}"' if each.name else each.ref for each in filled]
+    return PageError(f"{unlabelled(problem)} (filled before it: {', '.join(names)})") if names else problem
 
 
 def _listed(candidates: list[Candidate]) -> str:

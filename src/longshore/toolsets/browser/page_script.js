@@ -907,6 +907,8 @@
     element.dispatchEvent(new InputEvent("input", { bubbles: true, composed: true, inputType: "insertReplacementText" }));
     element.dispatchEvent(new Event("change", { bubbles: true }));
   };
+  const elementsOf = Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements").get;
+  const NO_TEXT = /^(checkbox|radio|range|color|file|hidden|button|reset|date|time|month|week|datetime-local)$/; // Enter submits no form of theirs without a button
   const FORMS = { date: "YYYY-MM-DD", time: "HH:MM", month: "YYYY-MM", week: "YYYY-Www", "datetime-local": "YYYY-MM-DDTHH:MM", color: "#rrggbb", number: "a number", range: "a number" };
   const choose = (element, value) => {
     const options = [...element.options];
@@ -1215,14 +1217,22 @@
       }
       return { done };
     },
-    // The button that submits the form of a field. None where Enter in the field does it.
-    submit_button(ref) {
+    // How to submit the form of a field: by a button, by Enter in the field, or done already where a form without a button
+    // takes no Enter. `invalid` is the field that keeps the browser from submitting.
+    submit(ref) {
       const element = nodeOf(ref);
-      const typed = tagOf(element) === "input" && !/^(checkbox|radio|range|color|file)$/.test(element.type);
       const form = element.form ?? element.closest("form");
-      if (typed || !form) return { ref: "" };
-      const button = [...form.elements].find((each) => each.matches("button:not([type]), button[type=submit], input[type=submit], input[type=image]"));
-      return { ref: button ? describeElement(button).ref : "" };
+      const typed = tagOf(element) === "input" && !/^(checkbox|radio|range|color|file)$/.test(element.type);
+      if (!form) return { enter: true, submits: false };
+      const parts = [...elementsOf.call(form), ...Element.prototype.querySelectorAll.call(form, "input[type=image]")];
+      const button = parts.find((each) => each.matches("button:not([type]), button[type=submit], input[type=submit], input[type=image]"));
+      const wrong = form.noValidate === true || button?.formNoValidate ? undefined : parts.find((each) => each.willValidate && each.matches(":invalid"));
+      const invalid = wrong ? nameOf(wrong, roleOf(wrong)) || tagOf(wrong) : "";
+      if (button) return typed && !button.matches(":disabled") ? { enter: true, submits: true, invalid } : { ref: describeElement(button).ref, submits: true, invalid };
+      const texts = parts.filter((each) => tagOf(each) === "input" && !NO_TEXT.test(each.type));
+      if (typed && !NO_TEXT.test(element.type)) return { enter: true, submits: texts.length === 1, invalid };
+      HTMLFormElement.prototype.requestSubmit.call(form);
+      return { submits: true, invalid };
     },
     focus(ref) {
       const element = nodeOf(ref);

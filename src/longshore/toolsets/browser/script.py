@@ -124,6 +124,19 @@ class OptionFound(Struct, frozen=True):
     """Whether the page suggests options while a text is typed."""
 
 
+class Submission(Struct, frozen=True):
+    """How a form is submitted. It has been where there is neither a button nor Enter to do it."""
+
+    ref: str = ""
+    """Of the button that submits."""
+    enter: bool = False
+    """Whether Enter in the field does."""
+    submits: bool = True
+    """Whether the browser then submits a form. Else only the page may do something."""
+    invalid: str = ""
+    """The name of a field whose value keeps the browser from submitting."""
+
+
 class SliderValue(Struct, frozen=True):
     """Where a slider that is no form element stands."""
 
@@ -226,9 +239,9 @@ class PageScript:
         """Fill fields, each of `target` and `value`, in turn. Returns those that were filled before one failed."""
         return (await self._call(dict[str, list[Located]], "fill", fields))["done"]
 
-    async def submit_button(self, ref: str) -> str:
-        """The ref of the button that submits a field's form, empty where Enter in the field does it."""
-        return (await self._call(dict[str, str], "submit_button", ref))["ref"]
+    async def submit(self, ref: str) -> Submission:
+        """Submit a field's form, or say by which button or key."""
+        return await self._call(Submission, "submit", ref)
 
     async def focus(self, ref: str) -> None:
         await self._call(dict[str, bool], "focus", ref)
