@@ -14,5 +14,5 @@ MARKS: Final = "\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2064\\u206
 
 Marks with a visible effect are not included: joiners (U+200C, U+200D) and the emoji selector (U+FE0F).
 """
-TAGS: Final = "\\U000e0000-\\U000e0fff"
+TAGS: Final = "\\ufe00-\\ufe0e\\U000e0000-\\U000e0fff"
 """Tags and variation selectors, which only models see and which can encode any text."""

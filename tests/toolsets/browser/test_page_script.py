@@ -246,6 +246,23 @@ VISIBILITY: list[Case] = [
         "<a href=#c style='position:absolute;left:-999px'>Skip</a>y",
         ["> y"],
     ),
+    (
+        "scrolled away",
+        "<div id=d style='position:absolute;inset:0;overflow:auto'><p style='position:relative'>x</p><div style='height:9999px'>y</div></div>"
+        "<script>d.scrollTop = 5000; d.firstChild.append(' shown')</script>",
+        ["e1 scrollable = 5000 of 9350px", " > x shown", " > y"],
+    ),
+    (
+        "slides",
+        "<div style='overflow:hidden;width:1000px;margin:-8px'><div style='display:flex;transform:translateX(-1000px)'>"
+        "<p style='flex:0 0 1000px'>x</p><p style='flex:0 0 1000px'>y</p></div></div>",
+        ["> y"],
+    ),
+    (
+        "page from right to left",
+        "<style>html { direction: rtl }</style><p style='margin-right:2000px;width:90px'>x</p>",
+        ["> x"],
+    ),
     ("folded", "<div style='max-height:0;overflow:hidden'><p>x</p><button>X</button></div>y", ["> y"]),
     ("contents", "<div style='display:contents'><p>x</p></div>", ["> x"]),
     (

@@ -39,7 +39,7 @@
   const attributeOf = Element.prototype.getAttribute;
   const attribute = (element, name) => attributeOf.call(element, name);
   const tagOf = (element) => (typeof element.localName === "string" ? element.localName : "form");
-  const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+  const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0e\ufeff]/g;
   const fold = (text) => text.replace(/\s+/g, " ").replace(UNSEEN, "").trim();
   const cut = (text, most = MOST_TEXT) => (text.length > most ? `${text.slice(0, most)}…(${text.length} characters)` : text);
   const quote = (text, most) => `"${cut(text, most).replace(/"/g, "'")}"`;
@@ -95,31 +95,76 @@
     return style.display === "contents" && style.visibility === "visible";
   };
   // Elements that show nothing of what is in them: transparent by a filter, clipped to nothing, folded to no size, or placed
-  // where nobody can scroll to.
+  // where nobody scrolls to.
   const hidesAll = (element) => {
-    const style = getComputedStyle(element);
-    if (style.clipPath === "inset(50%)" || style.clipPath === "inset(100%)" || style.filter.includes("opacity(0)")) return true;
-    const placed = style.position === "absolute" || style.position === "fixed" || style.transform !== "none";
-    if ((!placed && style.overflow === "visible") || style.display === "contents") return false;
-    const box = element.getBoundingClientRect();
-    const folded = box.width <= 1 || box.height <= 1 || (!style.display.startsWith("inline") && (element.clientWidth === 0 || element.clientHeight === 0));
-    if (folded && (style.overflow !== "visible" || style.clip !== "auto"))
-      return ![...element.children].some((child) => /^(absolute|fixed)$/.test(getComputedStyle(child).position)); // those are not clipped
-    if (!placed || !box.width || !box.height) return false;
-    if (style.position === "fixed") return box.right <= 0 || box.bottom <= 0 || box.left >= innerWidth || box.top >= innerHeight;
-    return box.bottom + scrollY <= 0 || (box.right + scrollX <= 0 && getComputedStyle(document.documentElement).direction !== "rtl");
+    const style = getComputedStyle(element), clip = style.clipPath;
+    if (clip === "inset(50%)" || clip === "inset(100%)" || style.filter.includes("opacity(0)")) return true;
+    const box = element.getBoundingClientRect(), { width, height } = box;
+    const thin = width <= 1 || height <= 1;
+    if (thin || ((width <= MOST_BORDERS || height <= MOST_BORDERS) && (element.clientWidth === 0 || element.clientHeight === 0))) {
+      const folded = thin || !style.display.startsWith("inline");
+      if (folded && style.display !== "contents" && (style.overflow !== "visible" || style.clip !== "auto"))
+        return ![...element.children].some((child) => /^(absolute|fixed)$/.test(getComputedStyle(child).position)); // those are not clipped
+      if (!width || !height) return false;
+    }
+    const { left, top } = box;
+    if (left + view.x < 0 || top + view.y < 0 || left >= view.width) {
+      outside.add(element);
+      if (isAway(element, box) && !showsOutside(element)) return true;
+    }
+    return (box.right <= 0 || box.bottom <= 0 || left >= view.width || top >= view.height) && style.position === "fixed";
+  };
+  let view = null; // the window: to ask for it anew takes as long as a look at a style
+  const MOST_BORDERS = 12; // pixels: an element that is larger is not its borders only
+  const FAR = 5000; // pixels to the right of the window
+  // Whether a box is there, and neither the parts around it that scroll nor a document that begins at the right bring it back.
+  const isAway = (element, box) => {
+    let right = box.right + view.x, bottom = box.bottom + view.y, left = box.left, fromRight = false;
+    if (right > 0 && bottom > 0 && left < view.width + FAR) return false;
+    for (let each = parentOf(element); each; each = parentOf(each)) {
+      const style = getComputedStyle(each), isDocument = each === document.documentElement;
+      const scrolls = style.overflow !== "visible" && !isDocument && each !== document.scrollingElement;
+      fromRight ||= style.direction === "rtl" && (scrolls || isDocument);
+      if (scrolls && each.scrollHeight > each.clientHeight) bottom += each.scrollTop;
+      if (scrolls && each.scrollWidth > each.clientWidth) {
+        right += each.scrollLeft;
+        if (each !== document.body) left -= each.scrollWidth - each.clientWidth - each.scrollLeft;
+      }
+    }
+    return bottom <= 0 || (!fromRight && (right <= 0 || left >= view.width + FAR));
+  };
+  // Whether a part of an element that is away is not.
+  const showsOutside = (element) => [...element.querySelectorAll("*")].slice(0, MOST_PARTS).some((part) => {
+    const box = part.getBoundingClientRect();
+    return box.width > 1 && box.height > 1 && box.right > 0 && box.bottom > 0 && box.left < view.width;
+  });
+  const MOST_PARTS = 200;
+  let outside = new WeakSet(); // elements that begin outside of the document: their texts are looked at one by one
+  const isTextAway = (element) => {
+    const range = document.createRange();
+    return [...childNodesOf.call(element)].filter((node) => node.nodeType === 3 && /\S/.test(node.data)).every((node) => {
+      range.selectNode(node);
+      return isAway(element, range.getBoundingClientRect());
+    });
   };
   const isSeen = (element) => isVisible(element) && (FIELDS.has(tagOf(element)) || !hidesAll(element)); // styled fields are moved away
   const LEAST_FONT = 4; // pixels: smaller letters can't be told from each other
-  // Text that nobody can see, though its element is displayed: moved away, tiny, or clipped.
+  // Text that nobody can see, though its element does not hide all: tiny, or moved away.
   const hidesText = (element) => {
     const style = getComputedStyle(element);
-    if (parseFloat(style.textIndent) < -500 || parseFloat(style.fontSize) < LEAST_FONT || style.contentVisibility === "hidden") return true;
-    if (style.display === "inline" || style.display === "contents") return false;
-    const box = element.getBoundingClientRect();
-    if (box.width < 2 || box.height < 2) return style.overflow !== "visible" || style.clip !== "auto";
-    if (style.clipPath === "inset(50%)" || style.clipPath === "inset(100%)") return true;
-    return style.position !== "static" && (box.right + scrollX <= 0 || box.bottom + scrollY <= 0);
+    if (parseFloat(style.fontSize) < LEAST_FONT || style.contentVisibility === "hidden") return true;
+    if (outside.has(element) && isTextAway(element)) return true;
+    const indent = parseFloat(style.textIndent);
+    return indent < 0 && (indent < -500 || isIndentedAway(element));
+  };
+  // Whether the indent of a text, which may be in percent, moves it out of the part that clips it.
+  const isIndentedAway = (element) => {
+    let block = element;
+    while (block && getComputedStyle(block).display.startsWith("inline")) block = parentOf(block);
+    if (!block || getComputedStyle(block).overflow === "visible") return false;
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    return range.getBoundingClientRect().right <= block.getBoundingClientRect().left;
   };
 
   // -- roles
@@ -210,9 +255,13 @@
     for (const child of childrenOf(node)) walk(child);
     return fold(text);
   };
+  // What nobody sees names nothing. What is only there for screen readers does.
+  const isDisplayed = (element) => element.checkVisibility({ visibilityProperty: true });
+  const shownText = (element) => (element && isDisplayed(element) ? textOf(element) : "");
   const byIds = (element, ids) => {
     const root = element.getRootNode();
-    return fold(ids.split(/\s+/).map((id) => root.getElementById?.(id)?.textContent ?? "").join(" "));
+    const parts = ids.split(/\s+/).map((id) => root.getElementById?.(id));
+    return fold(parts.map((part) => (part && isDisplayed(part) ? part.textContent : "")).join(" "));
   };
   // The labels of a document or shadow root, by the controls that they label and by the ids that they are for. Made anew for
   // each call. The browser searches the document at each look at a control's `labels`, which takes minutes for 30,000 controls.
@@ -245,9 +294,9 @@
     if (tag === "input" && /^(submit|reset|button|image)$/.test(element.type))
       return fold(element.value || attribute(element, "alt") || attribute(element, "title") || element.type);
     if (FIELDS.has(tag)) return fold(attribute(element, "title") || attribute(element, "placeholder") || "") || labelAround(element, role) || fold(attribute(element, "name") || "");
-    if (tag === "fieldset") return textOf(element.querySelector(":scope > legend") ?? document.createElement("i"));
+    if (tag === "fieldset") return shownText(element.querySelector(":scope > legend"));
     if (tag === "table") return (element.caption && isSeen(element.caption) ? textOf(element.caption, undefined, true) : "");
-    if (tag === "figure") return textOf(element.querySelector("figcaption") ?? document.createElement("i"));
+    if (tag === "figure") return shownText(element.querySelector("figcaption"));
     if (tag === "iframe" || tag === "frame") return fold(attribute(element, "title") || attribute(element, "name") || "");
     if (NAMED_BY_CONTENT.has(role)) {
       const text = textOf(element, undefined, HEADING.test(role));
@@ -282,7 +331,7 @@
       if (node.nodeType === 3) text += node.data;
       else for (const child of childrenOf(node)) if (child.nodeType !== 1 || isVisible(child)) walk(child);
     };
-    walk(label);
+    if (isDisplayed(label)) walk(label);
     return fold(text);
   };
 
@@ -312,10 +361,12 @@
     if (element.type === "password" || /password/.test(attribute(element, "autocomplete") ?? "") || isDotted()) secrets.add(element);
     return secrets.has(element);
   };
+  // Whether a list has an option to choose. One that is chosen is shown all the same.
+  const isOffered = (option) => option.selected || [option, option.closest("optgroup")].every((each) => !each || getComputedStyle(each).display !== "none");
   const valueOf = (element, role) => {
     const tag = tagOf(element);
     if (tag === "select") {
-      const options = [...element.options].map((option) => fold(option.text));
+      const options = [...element.options].filter((option, n) => n > MOST_OPTIONS || isOffered(option)).map((option) => fold(option.text));
       const chosen = [...element.selectedOptions].map((option) => fold(option.text)).join(", ");
       let shown = options.join("/");
       if (shown.length > MOST_OPTIONS) shown = `${shown.slice(0, Math.max(20, shown.lastIndexOf("/", MOST_OPTIONS)))}… (${options.length})`;
@@ -593,9 +644,12 @@
   };
   // What labels what, by the ids in a document or shadow root. Made anew for each call.
   let labelled = new WeakMap();
-  const forgetLabels = () => {
+  // What is known of a page for the time of a call.
+  const forget = () => {
     labels = new WeakMap();
     labelled = new WeakMap();
+    outside = new WeakSet();
+    view = { x: scrollX, y: scrollY, width: innerWidth, height: innerHeight };
   };
   let modal = null;
   const modals = () => [document, ...roots].flatMap((root) => [...root.querySelectorAll("dialog:modal")]);
@@ -1004,7 +1058,7 @@
         return;
       }
       if (tag === "a" && !plain && node.hasAttribute("href")) {
-        const text = textOf(node);
+        const text = textOf(node, undefined, true);
         return void (text && (line += `[${text}](${cut(fold(attribute(node, "href")), 300)})`));
       }
       if (tag === "code" && !plain) return void (line += `\`${textOf(node)}\``);
@@ -1025,14 +1079,15 @@
     end(false);
     return out.join("\n").replace(/\n{3,}/g, "\n\n").trim();
   };
-  const UNSEEN_BUT_LINES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+  const UNSEEN_BUT_LINES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0e\ufeff]/g;
   // A copy without what is hidden, without comments, and without the values of passwords.
   const shownCopy = (root) => {
     // In a document of its own: here, a copy would load its images again and run the constructors of custom elements.
     const copy = document.implementation.createHTMLDocument("").importNode(root, true), removed = [];
     const originals = [root, ...root.querySelectorAll("*")], copies = [copy, ...copy.querySelectorAll("*")];
     originals.forEach((each, n) => {
-      if (n > 0 && !/^(option|optgroup)$/.test(tagOf(each)) && !isSeen(each)) removed.push(copies[n]);
+      const tag = tagOf(each);
+      if (n > 0 && (tag === "option" ? !isOffered(each) : tag !== "optgroup" && !isSeen(each))) removed.push(copies[n]);
       else if (hidesText(each)) removed.push(...[...copies[n].childNodes].filter((node) => node.nodeType === 3));
       if (isSecret(each)) {
         copies[n].removeAttribute("value");
@@ -1213,7 +1268,7 @@
         if (told.problem || (String(value) && !told.shown)) break;
         done.push(field);
         await turn(); // the page may change the fields after this one
-        forgetLabels();
+        forget();
       }
       return { done };
     },
@@ -1299,7 +1354,7 @@
     call(name, args) {
       isShown = true;
       const told = (value) => ({ value, last, unexamined: unexamined.size });
-      forgetLabels();
+      forget();
       const value = api[name](...args);
       return value instanceof Promise ? value.then(told) : told(value);
     },
