@@ -163,6 +163,17 @@ def test_console_and_network_are_logged_with_cursors() -> None:
     browse(PAGES, work)
 
 
+def test_the_answer_to_the_next_dialog_is_not_for_another_page() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        tab = await browser.new_tab(site.url())
+        await tab.act(AnswerDialog(accept=True))
+        await tab.navigate(site.url("/ask"))
+        outcome = await tab.act(Click(target=Target(selector="#b")))
+        assert any('confirm "Sure?" dismissed' in event for event in outcome.events)
+
+    browse(PAGES, work)
+
+
 DRAWING = """<svg xmlns="http://www.w3.org/2000/svg"><text y="9">Shape</text><a href="/tall"><text y="29">Go</text>\
 </a></svg>"""
 PDF = "%PDF-1.1\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj \

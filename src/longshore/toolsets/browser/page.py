@@ -69,6 +69,10 @@ class Dialogs:
         """Answer the next dialog so."""
         self._accept, self._text = accept, text
 
+    def disarm(self) -> None:
+        """Answer the next dialog as if no step had said how: it is another page's."""
+        self._accept = self._text = None
+
     def answer(self, kind: str, message: str) -> tuple[Params, str]:
         """The parameters of the answer, and the notice of it."""
         self._opened += 1
@@ -358,6 +362,7 @@ class Page:
             case "Page.lifecycleEvent" if params.get("frameId") == self.target_id:
                 self._lifecycle(params["loaderId"]).add(str(params["name"]))
             case "Page.frameNavigated" if params["frame"]["id"] == self.target_id:
+                self._dialogs.disarm()
                 if params.get("type") == "BackForwardCacheRestore":
                     self._lifecycle(params["frame"]["loaderId"]).update(("DOMContentLoaded", "load", "networkIdle"))
                 self.choosers.clear()
