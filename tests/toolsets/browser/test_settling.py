@@ -111,6 +111,10 @@ def test_only_requests_since_the_action_count() -> None:
         assert not watch.is_busy
         _request(activity, "image", kind="Image")
         assert not watch.is_busy
+        _request(activity, "style", kind="Stylesheet")
+        assert watch.is_busy
+        activity.take("s", "Network.loadingFailed", {"requestId": "style"})
+        assert not watch.is_busy
         _request(activity, "after")
         assert watch.is_busy
         activity.take("s", "Network.loadingFinished", {"requestId": "after"})

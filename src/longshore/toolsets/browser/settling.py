@@ -25,7 +25,7 @@ POLLS: Final = 2
 """So often on its own, and a URL is one that the page polls: it says nothing about an action."""
 MOST_POLLED: Final = 200
 """URLs of which polls are counted."""
-WAITED_FOR: Final = frozenset({"Document", "XHR", "Fetch", "Script"})
+WAITED_FOR: Final = frozenset({"Document", "XHR", "Fetch", "Script", "Stylesheet"})
 
 
 @final
