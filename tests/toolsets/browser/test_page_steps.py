@@ -149,6 +149,13 @@ def test_scope_depth_and_mode_narrow_a_snapshot(page: TestPage) -> None:
         page.snapshot(target=Target(selector="#none"))
 
 
+def test_frames_that_are_left_out_are_counted(page: TestPage) -> None:
+    page.set("<iframe srcdoc='<p>in</p>'></iframe>" * 52)
+    texts = [line.text for line in page.snapshot().lines]
+    assert texts.count("> in") == 50
+    assert "(2 frames from here on are not looked into; give one as scope)" in texts
+
+
 # -- find
 
 

@@ -639,6 +639,8 @@ class Tab:
         refs = [line.ref for line in told.lines if line.frame and line.ref is not None]
         if refs:
             await asyncio.gather(*map(look, refs[:MOST_SHOWN_FRAMES]))
+        if left := refs[MOST_SHOWN_FRAMES:]:
+            children[left[0]] = [Line(0, f"({len(left)} frames from here on are not looked into; give one as scope)")]
         return (compose(told.lines, children) if children else list(told.lines)), truncated
 
     async def _shown_children(self, page: Page, frame: Frame, target: Target | None) -> list[Frame]:
