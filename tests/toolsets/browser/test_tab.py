@@ -109,8 +109,11 @@ def test_scripts_are_evaluated_in_the_page() -> None:
         assert await run("undefined") == "undefined"
         assert await run("NaN") == "NaN"
         assert await run("const w = {}; w.self = w; w") == '{"self":"[seen before]"}'
-        with pytest.raises(ToolError, match="ReferenceError: nope"):
-            await run("nope.x")
+        for lines, script in enumerate(
+            ("nope.x", "1;\nnope.x", "const w = 2\n\nreturn nope.x", "() => {\n\n\nnope.x}"), 1
+        ):
+            with pytest.raises(ToolError, match=f"line {lines}: ReferenceError: nope"):
+                await run(script)
         with pytest.raises(ToolError, match="SyntaxError"):
             await run("1 +")
         with pytest.raises(ToolError, match=r"longer than 1|failed"):

@@ -111,7 +111,9 @@ async def _evaluate(page: Page, expression: str, element: ScriptElement | None, 
 def _value(answer: dict[str, Any]) -> dict[str, Any]:
     details = answer.get("exceptionDetails")
     if details:
-        line = int(details.get("lineNumber", 0)) + 1
+        # Where there is a stack, its lines count from 0, and that of the details from 1.
+        stack = details.get("stackTrace", {}).get("callFrames")
+        line = int((stack[0] if stack else details).get("lineNumber", 0)) + 1
         raise PageError(f"the script failed at line {line}: {exception_text(details)}")
     result: dict[str, Any] = answer.get("result", {})
     return result
