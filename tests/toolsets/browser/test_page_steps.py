@@ -643,3 +643,12 @@ def test_a_text_in_a_shadow_root_is_waited_for(page: TestPage) -> None:
     assert "is still there" in page.refusal(Wait(text_gone="5 euros", seconds=0.2))
     assert page.act(Wait(text_gone="Loading")).line == "The wait is over"
 
+
+# -- points
+
+
+@pytest.mark.parametrize(("x", "y"), [(-1, 5), (5, -1), (1000, 5), (5, 700)])
+def test_a_point_outside_of_the_window_is_not_clicked(page: TestPage, x: float, y: float) -> None:
+    page.set("<button>A</button>")
+    assert "is outside the window, which is 1000 x 700" in page.refusal(Click(target=Point(x, y)))
+    assert "Clicked the point 999,699" in page.act(Click(target=Point(999, 699))).line

@@ -257,7 +257,11 @@ class Actions:
     async def _point(self, target: Target | Point, action: str) -> tuple[float, float, str]:
         """A point of the window to act at, and what is there."""
         if isinstance(target, Point):
-            return target.x, target.y, f"the point {target.x:g},{target.y:g}"
+            what, view = f"the point {target.x:g},{target.y:g}", await self._view()
+            width, height = view["clientWidth"], view["clientHeight"]
+            if not (0 <= target.x < width and 0 <= target.y < height):
+                raise ToolError(f"{what} is outside the window, which is {width:g} x {height:g}; scroll, or give a ref")
+            return target.x, target.y, what
         element = await self.find(target)
         x, y = await self._ready(element, action)
         return x, y, str(element)
@@ -282,6 +286,11 @@ class Actions:
         if covered and action != "none":
             raise PageError(f"{element} {covered}")
         return x, y
+
+    async def _view(self) -> dict[str, Any]:
+        """The size of the window, and where it is on the page."""
+        view: dict[str, Any] = (await self._page.call("Page.getLayoutMetrics"))["cssVisualViewport"]
+        return view
 
     # -- mouse
 
@@ -340,7 +349,7 @@ class Actions:
             if not step.x and not step.y:
                 return f"Scrolled to {element}"
         else:
-            view = (await self._page.call("Page.getLayoutMetrics"))["cssVisualViewport"]
+            view = await self._view()
             x, y = view["clientWidth"] / 2, view["clientHeight"] / 2
             if not step.x and not step.y:
                 step = Scroll(y=view["clientHeight"] * 0.8)
