@@ -178,6 +178,11 @@ class Contest:
                 claim.notes.append(f"{agent.name}: {agent.calls} calls, {agent.milliseconds / 1e3:.1f} s.")
         progress("")
         _set_targets(claim, 0.35)
+        claim.notes += [
+            f"{agent.name}: its listing counts {agent.listed} tools, those of the browser. The peers have no others."
+            for agent in self._agents
+            if isinstance(agent, Longshore)
+        ]
         claim.notes += _table(costs)
         return claim
 

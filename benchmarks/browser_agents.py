@@ -226,6 +226,7 @@ class Longshore(Agent):
         tools = self.server.ask("tools/list").result["tools"]
         ours = [tool for tool in tools if tool["name"].startswith("browser_")]
         self.tokens += count_tokens({"tools": ours})
+        self.listed = f"{len(ours)} of {len(tools)}"
         return f"{len(ours)} tools"
 
     def _see(self, said: str) -> str:
