@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from longshore.errors import ToolError, ToolTimeout
+from longshore.toolsets.browser.connection import CdpError
 from longshore.toolsets.browser.events import clean, without_user
 from longshore.toolsets.browser.page import Page, drop
 from longshore.toolsets.browser.proxy import CONNECTION_REFUSED, NO_ANSWER, NO_HOST, NO_ROUTE
@@ -23,6 +24,8 @@ MOST_OVERTAKEN: Final = 20
 STATUS_SECONDS: Final = 0.3
 """The status comes from another process than the load event, for a small page sometimes after it."""
 _ERROR_PAGE: Final = "chrome-error:"
+_NOT_ACTIVE: Final = "Not attached to an active page"
+"""Chromium's answer while it puts the page of the navigation before in place: on a busy machine, its error page."""
 MOST_NAMED: Final = 3
 """Requests that are named of those that a page still waits for."""
 _DELAYING_LOAD: Final = frozenset({"Document", "Stylesheet", "Script", "Image", "Media", "Font"})
@@ -108,9 +111,16 @@ async def load(page: Page, url: str, wait: WaitFor, until: float) -> Loaded:
 
 async def reload(page: Page, wait: WaitFor, until: float) -> Loaded:
     """Load the page again."""
-    before = page.frames.main.loader
-    await page.call("Page.reload", {})
-    return await _wait_other(page, before, page.frames.main.url, wait, until)
+    while True:
+        before = page.frames.main.loader
+        try:
+            await page.call("Page.reload", {})
+        except CdpError as refused:
+            if _NOT_ACTIVE not in refused.message or time.monotonic() >= until:
+                raise
+            await _changed(page, min(until, time.monotonic() + SAME_DOCUMENT_SECONDS))
+        else:
+            return await _wait_other(page, before, page.frames.main.url, wait, until)
 
 
 async def step(page: Page, by: int, wait: WaitFor, until: float) -> Loaded:
