@@ -88,7 +88,7 @@ def refused(server: Peer, message: Any, id: Any) -> int:
 
 
 def test_the_session_of_the_document_is_answered_as_it_says(server: Peer) -> None:
-    """S-163, S-169, S-170, S-174, S-178, S-181, S-195: several calls in one session on stdio."""
+    """S-157, S-163, S-169, S-170, S-174, S-178, S-181, S-195: several calls in one session on stdio."""
     assert server.ask(INITIALIZE) == INITIALIZED
     listed = server.ask(LIST)
     [tool], [example] = listed["result"]["tools"], LISTED["result"]["tools"]
@@ -163,7 +163,7 @@ def test_a_message_of_the_wrong_form_is_an_invalid_request(server: Peer, message
 
 
 def test_an_unknown_method_is_not_found_before_and_after_the_handshake(server: Peer) -> None:
-    """S-165, S-185, S-193: the method is checked first, then the handshake."""
+    """S-157, S-165, S-185, S-193: the method is checked first, then the handshake."""
     for method in ("nope", "ping", "resources/list", "logging/setLevel"):
         assert refused(server, request(method, method), method) == -32601
     server.ask(INITIALIZE)
