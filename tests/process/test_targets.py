@@ -207,7 +207,7 @@ SCRIPT = str(Path(sys.executable).parent / "longshore")
 @pytest.mark.parametrize(
     ("argv", "command"),
     [
-        ([*LONGSHORE, "serve"], [*LONGSHORE, "serve"]),
+        ([*LONGSHORE, "serve"], [sys.executable, "-P", *LONGSHORE[1:], "serve"]),
         ([SCRIPT, "serve"], [SCRIPT, "serve"]),
         ([SCRIPT, "serve", "my server.py"], [SCRIPT, "serve", "{folder}/my server.py"]),
         ([SCRIPT, "serve", "./my server.py:app"], [SCRIPT, "serve", "{folder}/my server.py:app"]),

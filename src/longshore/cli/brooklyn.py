@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,11 +13,12 @@ from longshore.cli.doctor import doctor
 from longshore.cli.main import run
 from longshore.cli.options import FAILED, TargetOrCommand, command_of
 from longshore.cli.screen import Screen
+from longshore.client.targets import serve_command
 from longshore.config.sections import HTTP_OPTION, PROFILE_OPTION
 from longshore.errors import TargetError
 
 _PROFILE: Final = (PROFILE_OPTION, "brooklyn")
-_SERVER: Final = (sys.executable, "-m", "longshore", "serve", *_PROFILE, "--log-level", "debug")
+_SERVER: Final = tuple(serve_command(None, *_PROFILE, "--log-level", "debug"))
 """`brooklyn mcp start --log-level debug`, by this Python."""
 _STATUS: Final = {"name": "brooklyn_status", "arguments": {"detail": "full"}}
 _CODES: Final = "Exit codes: 0 as it should be; 1 findings; 2 the server could not be checked."

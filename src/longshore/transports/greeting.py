@@ -31,8 +31,8 @@ def script() -> list[str] | None:
 
 
 def longshore_command() -> list[str]:
-    """The `longshore` command, for use in any folder."""
+    """The `longshore` command, for use in any folder. -P: a file there must not shadow a library of the same name."""
     started = os.path.abspath(sys.argv[0])
     if os.path.basename(started) == "longshore" and os.path.isfile(started):
         return [started]
-    return [sys.executable, "-m", "longshore"]
+    return [sys.executable, "-P", "-m", "longshore"]

@@ -126,6 +126,16 @@ def test_status_says_what_works_and_what_does_not(workshop: Workshop, broken: No
     assert "filesystem" not in checks
 
 
+@pytest.mark.parametrize("argv", [["mcp", "status"], ["check", "schema"], ["check", "protocol"]])
+def test_no_file_of_the_working_directory_is_run_in_place_of_a_library(
+    workshop: Workshop, broken: None, argv: list[str]
+) -> None:
+    workshop.write("open('was-run', 'w').close()\nraise SystemExit(9)\n", "msgspec.py")
+    done = run(workshop, *argv)
+    assert not (workshop.folder / "was-run").exists()
+    assert done.stdout, done.stderr
+
+
 # -- the two checks
 
 
