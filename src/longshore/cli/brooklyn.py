@@ -72,7 +72,7 @@ def status(is_json: bool) -> int:
 @mcp.command("status")
 def mcp_status() -> int:
     """Start the server on stdio, and print what brooklyn_status answers."""
-    from longshore.cli.brooklyn_checks import exchange, request
+    from longshore.cli.exchange import exchange, request
 
     result = exchange(_SERVER, request(1, "tools/call", **_STATUS)).result(1)
     if "content" not in result:

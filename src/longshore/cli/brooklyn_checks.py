@@ -2,78 +2,25 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from longshore.cli.doctor import Check
+from longshore.cli.exchange import Exchange, Json, decode, exchange, request
 from longshore.errors import TargetError
 from longshore.protocol.peer import OWN_ENVELOPE
 from longshore.protocol.revisions import LEGACY, MODERN
 from longshore.schema.kinds import as_array, as_object
 from longshore.wire.codec import INTERNAL_ERROR, METHOD_NOT_FOUND, PARSE_ERROR
 
-SECONDS: Final = 60.0
-"""For a server to answer a few lines and end. It is a bound, not an expectation."""
-STDERR_CHARACTERS: Final = 2_000
-"""Of a server's stderr in a message, the last ones."""
 LIST, CALL, FAILING, UNKNOWN = range(1, 5)
 """The ids of the requests without a handshake."""
 FAILING_TOOL: Final = "navigate_to_url"
 
-Json = dict[str, Any]
-Compare = Callable[["Exchange"], str]
+Compare = Callable[[Exchange], str]
 """Returns what is wrong; nothing if all is well."""
-
-
-class Exchange(Struct, frozen=True):
-    """What a server wrote on stdout for some lines and the end of input, line by line, and how it ended."""
-
-    lines: list[bytes]
-    exit_code: int
-
-    @property
-    def frames(self) -> list[Json]:
-        """The lines that are messages of JSON-RPC."""
-        decoded = (_decode(line) for line in self.lines)
-        return [frame for frame in decoded if frame.get("jsonrpc") == "2.0"]
-
-    def answer(self, id: Any) -> Json:
-        """The answer to a request; empty if there is none."""
-        none: Json = {}
-        return next((each for each in self.frames if each.get("id", "") == id and "method" not in each), none)
-
-    def result(self, id: Any) -> Json:
-        return as_object(self.answer(id).get("result"))
-
-    def error(self, id: Any) -> Json:
-        return as_object(self.answer(id).get("error"))
-
-    def tools(self, id: Any) -> list[Json]:
-        return [as_object(each) for each in as_array(self.result(id).get("tools"))]
-
-
-def request(id: int, method: str, **params: Any) -> Json:
-    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-
-
-def exchange(argv: Sequence[str], *messages: Json | bytes) -> Exchange:
-    """Start a server, write these lines and end its input. Raises TargetError if nothing can be learnt so."""
-    given = b"".join((each if isinstance(each, bytes) else msgspec.json.encode(each)) + b"\n" for each in messages)
-    try:
-        done = subprocess.run(argv, input=given, capture_output=True, timeout=SECONDS, check=False)
-    except OSError as problem:
-        raise TargetError(f"{argv[0]}: {problem.strerror or problem}") from None
-    except subprocess.TimeoutExpired:
-        raise TargetError(f"{argv[0]} did not end within {SECONDS:g} s of the end of its input") from None
-    found = Exchange(done.stdout.splitlines(), done.returncode)
-    if not found.frames:
-        said = done.stderr.decode(errors="replace")[-STDERR_CHARACTERS:].strip()
-        raise TargetError(f"{argv[0]} ended with {done.returncode} and answered nothing; it said: {said or 'nothing'}")
-    return found
 
 
 def check_protocol(argv: Sequence[str]) -> Iterator[Check]:
@@ -123,19 +70,11 @@ def _compare(found: Exchange, checks: dict[str, Compare]) -> Iterator[Check]:
         yield Check(says, "failed" if wrong else "ok", wrong)
 
 
-def _decode(text: bytes | str) -> Json:
-    """A JSON object; empty if it is none."""
-    try:
-        return as_object(msgspec.json.decode(text))
-    except msgspec.DecodeError:
-        return {}
-
-
 # -- what is compared; each returns what is wrong
 
 
 def _stdout_is_messages(found: Exchange) -> str:
-    other = [line for line in found.lines if _decode(line).get("jsonrpc") != "2.0"]
+    other = [line for line in found.lines if decode(line).get("jsonrpc") != "2.0"]
     return f"{len(other)} lines are none, such as {other[0][:80]!r}" if other else ""
 
 
@@ -161,7 +100,7 @@ def _is_json_text(found: Exchange) -> str:
     text = first.get("text")
     if first.get("type") != "text" or not isinstance(text, str):
         return "the first item is no text"
-    return "" if "success" in _decode(text) else f"its text is {text[:80]!r}"
+    return "" if "success" in decode(text) else f"its text is {text[:80]!r}"
 
 
 def _has_snake_key(found: Exchange) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from longshore import __version__
 from process.conftest import Workshop
 from process.peer import LONGSHORE, PYTHON, encode, initialize
 from toolsets.browser.conftest import browser_path as browser_path
-from waiting import PATIENCE
+from waiting import PATIENCE, eventually, is_alive
 
 from .document import COMMAND, LIST
 from .test_document import TOOLS
@@ -202,12 +203,37 @@ def test_a_server_that_needs_a_handshake_is_for_lint(workshop: Workshop) -> None
 def test_a_server_that_does_not_end_with_its_input_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from longshore.cli import brooklyn_checks
+    from longshore.cli import exchange
     from longshore.cli.brooklyn import run_brooklyn
 
-    monkeypatch.setattr(brooklyn_checks, "SECONDS", 0.05)
-    assert run_brooklyn(["check", "protocol", "--", "sleep", "600"]) == 2
-    assert "sleep did not end within 0.05 s of the end of its input" in capsys.readouterr().err
+    pid = tmp_path / "pid"
+
+    def late_once_started() -> float:
+        return time.monotonic() + (1000 if pid.exists() and pid.read_text() else 0)
+
+    monkeypatch.setattr(exchange, "monotonic", late_once_started)
+    assert run_brooklyn(["check", "protocol", "--", "sh", "-c", f"sleep 600 & echo $! > {pid}; wait"]) == 2
+    assert "sh did not end within 90 s of the end of its input" in capsys.readouterr().err
+    eventually("its child has ended", lambda: not is_alive(int(pid.read_text())))
+
+
+def test_what_a_server_leaves_behind_is_ended_and_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The child has the server's stdout, which so has no end."""
+    from longshore.cli.brooklyn import run_brooklyn
+
+    pid = tmp_path / "pid"
+    assert run_brooklyn(["check", "protocol", "--", "sh", "-c", f"sleep 600 & echo $! > {pid}; exit 3"]) == 2
+    assert "sh ended with 3 and answered nothing" in capsys.readouterr().err
+    eventually("it has ended", lambda: not is_alive(int(pid.read_text())))
+
+
+def test_output_without_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    from longshore.cli.brooklyn import run_brooklyn
+
+    assert run_brooklyn(["check", "schema", "--", "yes"]) == 2
+    assert "yes wrote more than 16,777,216 bytes on stdout" in capsys.readouterr().err
 
 
 def test_the_document_names_are_those_of_the_list(workshop: Workshop, browser_path: str) -> None:
