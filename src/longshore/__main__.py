@@ -34,7 +34,7 @@ def brooklyn() -> NoReturn:
     """The `brooklyn` command: the profile `brooklyn`, its state and its checks."""
     args = sys.argv[1:]
     if args[:2] == ["mcp", "start"]:
-        main(["serve", "--profile", "brooklyn", *args[2:]])
+        main(["serve", "--profile", "brooklyn", "--set", "server.transport=stdio", *args[2:]])
     from longshore.cli.brooklyn import run_brooklyn
 
     sys.exit(run_brooklyn(args))

@@ -14,11 +14,13 @@ from longshore.cli.main import run
 from longshore.cli.options import FAILED, TargetOrCommand, command_of
 from longshore.cli.screen import Screen
 from longshore.client.targets import serve_command
-from longshore.config.sections import HTTP_OPTION, PROFILE_OPTION
+from longshore.config.sections import HTTP_OPTION, PROFILE_OPTION, SET_OPTION
 from longshore.errors import TargetError
 
 _PROFILE: Final = (PROFILE_OPTION, "brooklyn")
-_SERVER: Final = tuple(serve_command(None, *_PROFILE, "--log-level", "debug"))
+_STDIO: Final = (SET_OPTION, "server.transport=stdio")
+"""Whatever the project's configuration says: `brooklyn mcp` is for stdio."""
+_SERVER: Final = tuple(serve_command(None, *_PROFILE, *_STDIO, "--log-level", "debug"))
 """`brooklyn mcp start --log-level debug`, by this Python."""
 _STATUS: Final = {"name": "brooklyn_status", "arguments": {"detail": "full"}}
 _CODES: Final = "Exit codes: 0 as it should be; 1 findings; 2 the server could not be checked."
@@ -56,7 +58,7 @@ def _add_start(group: click.Group, text: str, *options: str) -> None:
     group.add_command(click.Command("start", callback=start, params=[words], help=text, context_settings=settings))
 
 
-_add_start(mcp, "Serve MCP on stdio.")
+_add_start(mcp, "Serve MCP on stdio.", *_STDIO)
 _add_start(web, "Serve MCP over HTTP.", HTTP_OPTION)
 
 

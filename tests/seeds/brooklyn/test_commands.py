@@ -76,6 +76,14 @@ def test_mcp_start_reaches_stdio_without_the_library_of_the_command_line(worksho
     assert not {"click", "rich", "longshore.cli", "asyncio"} & set(done.stderr.decode().split())
 
 
+def test_mcp_start_and_mcp_status_are_for_stdio_whatever_the_project_serves(workshop: Workshop) -> None:
+    http = '[server]\ntransport = "http"\n[http]\nport = 0\n'
+    workshop.write(f'{http}[toolsets.browser]\npath = "/no/such/browser"\n', "longshore.toml")
+    done = workshop.run([COMMAND, "mcp", "start"], LIST)
+    assert "result" in json.loads(done.stdout), done.stderr
+    assert json.loads(run(workshop, "mcp", "status").stdout)["success"] is True
+
+
 def test_the_web_server_has_a_port_of_its_own_and_the_options_of_serve(workshop: Workshop) -> None:
     shown = workshop.run([*LONGSHORE, "config", "show", "--json", "--profile", "brooklyn"])
     assert json.loads(shown.stdout)["http"]["port"] == 3000
