@@ -74,8 +74,7 @@ def _compare(found: Exchange, checks: dict[str, Compare]) -> Iterator[Check]:
 
 
 def _stdout_is_messages(found: Exchange) -> str:
-    other = [line for line in found.lines if decode(line).get("jsonrpc") != "2.0"]
-    return f"{len(other)} lines are none, such as {other[0][:80]!r}" if other else ""
+    return f"{len(found.others)} lines are none, such as {found.others[0][:80]!r}" if found.others else ""
 
 
 def _answers_once(found: Exchange) -> str:

@@ -15,7 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from longshore.errors import TargetError
+from longshore.limits import DEFAULT_LIMITS
 from longshore.schema.kinds import as_array, as_object
+from longshore.wire.codec import BROKEN, too_deep
 
 SECONDS: Final = 90.0
 """For a server to answer a few lines and end: more than the 60 that our calls in flight have after the end of input."""
@@ -33,16 +35,12 @@ Json = dict[str, Any]
 
 
 class Exchange(Struct, frozen=True):
-    """What a server wrote on stdout for some lines and the end of input, line by line, and how it ended."""
+    """What a server wrote on stdout for some lines and the end of input, and how it ended."""
 
-    lines: list[bytes]
+    frames: list[Json]
+    """The lines that are messages of JSON-RPC."""
+    others: list[bytes]
     exit_code: int
-
-    @property
-    def frames(self) -> list[Json]:
-        """The lines that are messages of JSON-RPC."""
-        decoded = (decode(line) for line in self.lines)
-        return [frame for frame in decoded if frame.get("jsonrpc") == "2.0"]
 
     def answer(self, id: Any) -> Json:
         """The answer to a request; empty if there is none."""
@@ -79,7 +77,12 @@ def exchange(argv: Sequence[str], *messages: Json | bytes) -> Exchange:
             output, errors = _converse(process, argv[0], given)
         finally:
             _end_group(process)
-    found = Exchange(bytes(output).splitlines(), process.returncode)
+    lines = [(line, decode(line)) for line in bytes(output).splitlines()]
+    found = Exchange(
+        [frame for _, frame in lines if frame.get("jsonrpc") == "2.0"],
+        [line for line, frame in lines if frame.get("jsonrpc") != "2.0"],
+        process.returncode,
+    )
     if not found.frames:
         said = errors.decode(errors="replace").strip()
         raise TargetError(f"{argv[0]} ended with {found.exit_code} and answered nothing; it said: {said or 'nothing'}")
@@ -87,10 +90,11 @@ def exchange(argv: Sequence[str], *messages: Json | bytes) -> Exchange:
 
 
 def decode(text: bytes | str) -> Json:
-    """A JSON object; empty if it is none."""
+    """A JSON object; empty if it is none, or nests deeper than a message may."""
     try:
-        return as_object(msgspec.json.decode(text))
-    except msgspec.DecodeError:
+        data = text.encode() if isinstance(text, str) else text
+        return {} if too_deep(data, DEFAULT_LIMITS.depth) else as_object(msgspec.json.decode(data))
+    except BROKEN:
         return {}
 
 

@@ -40,6 +40,7 @@ print("server stopped")
 """
 """A server that makes the mistakes of the document: raw results, logs on stdout, MCP's key in lists."""
 NAMED = {"name": "navigate_to_url", "description": "URL navigation functionality", "inputSchema": {"anyOf": []}}
+RAW_TOOLS = RAW.replace("TOOL", json.dumps(NAMED))
 
 
 def run(workshop: Workshop, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +58,7 @@ def run(workshop: Workshop, *argv: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def raw(workshop: Workshop) -> list[str]:
     """The command of a server that does everything wrong."""
-    return [sys.executable, str(workshop.write(RAW.replace("TOOL", json.dumps(NAMED)), "raw.py"))]
+    return [sys.executable, str(workshop.write(RAW_TOOLS, "raw.py"))]
 
 
 @pytest.fixture
@@ -190,6 +191,20 @@ def test_without_a_browser_no_tool_can_be_made_to_fail(workshop: Workshop, broke
     found = states(run(workshop, "check", "protocol", "--json"))
     assert found.pop("a failed tool is -32603 with toolName and error") == "missing"
     assert set(found.values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["b'\\xff\\xfe'", "b'[' * 200_000", "b'{\"jsonrpc\":\"2.0\",\"id\":' + b'[' * 900 + b']' * 900 + b'}'"],
+    ids=["no UTF-8", "only brackets", "a deep id"],
+)
+def test_a_line_that_can_not_be_decoded_is_a_finding(workshop: Workshop, raw: list[str], line: str) -> None:
+    workshop.write(f"import sys\nsys.stdout.buffer.write({line} + b'\\n')\nsys.stdout.flush()\n" + RAW_TOOLS, "raw.py")
+    done = run(workshop, "check", "protocol", "--json", "--", *raw)
+    assert done.returncode == 1, done.stderr
+    said = {each["name"]: each["detail"] for each in json.loads(done.stdout)}
+    assert said["every line on stdout is a message"].startswith("2 lines are none, such as ")
+    assert "B51" in run(workshop, "check", "schema", "--", *raw).stdout
 
 
 @pytest.mark.parametrize("check", ["schema", "protocol"])
