@@ -49,11 +49,14 @@ def check_protocol(argv: Sequence[str]) -> Iterator[Check]:
 
 
 def listed_tools(argv: Sequence[str]) -> list[Json]:
-    """The tools that a server lists without a handshake, under MCP's keys. Raises TargetError if there is no list."""
+    """The tools that a server lists without a handshake, under MCP's keys. Raises TargetError unless it lists all."""
     found = exchange(argv, request(LIST, "tools/list"))
-    if "tools" not in found.result(LIST):
+    tools = [_under_mcp_keys(each) for each in found.tools(LIST)]
+    if not tools:
         raise TargetError(f"{argv[0]} lists no tools without a handshake; longshore lint --profile brooklyn makes one")
-    return [_under_mcp_keys(each) for each in found.tools(LIST)]
+    if found.result(LIST).get("nextCursor") is not None:
+        raise TargetError(f"{argv[0]} lists its tools in pages; longshore lint --profile brooklyn reads them all")
+    return tools
 
 
 def _under_mcp_keys(tool: Json) -> Json:
@@ -80,7 +83,7 @@ def _stdout_is_messages(found: Exchange) -> str:
 def _answers_once(found: Exchange) -> str:
     answered = [each.get("id") for each in found.frames if "method" not in each]
     expected = [LIST, CALL, FAILING, UNKNOWN, None]
-    return "" if sorted(map(str, answered)) == sorted(map(str, expected)) else f"answers have the ids {answered}"
+    return "" if sorted(map(repr, answered)) == sorted(map(repr, expected)) else f"answers have the ids {answered}"
 
 
 def _is_wrapped(found: Exchange) -> str:

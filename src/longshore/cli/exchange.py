@@ -43,9 +43,10 @@ class Exchange(Struct, frozen=True):
     exit_code: int
 
     def answer(self, id: Any) -> Json:
-        """The answer to a request; empty if there is none."""
+        """The answer to a request; empty if there is none. The ids true and 1.0 are not 1."""
+        answers = (each for each in self.frames if "id" in each and "method" not in each)
         none: Json = {}
-        return next((each for each in self.frames if each.get("id", "") == id and "method" not in each), none)
+        return next((each for each in answers if each["id"] == id and type(each["id"]) is type(id)), none)
 
     def result(self, id: Any) -> Json:
         return as_object(self.answer(id).get("result"))

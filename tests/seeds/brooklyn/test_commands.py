@@ -207,6 +207,31 @@ def test_a_line_that_can_not_be_decoded_is_a_finding(workshop: Workshop, raw: li
     assert "B51" in run(workshop, "check", "schema", "--", *raw).stdout
 
 
+@pytest.mark.parametrize(
+    ("given", "instead", "says"),
+    [
+        ('"tools": [TOOL]', '"tools": [TOOL], "nextCursor": "2"', "lists its tools in pages; longshore lint"),
+        ('"tools": [TOOL]', '"tools": []', "lists no tools without a handshake"),
+        ('request["id"]', "True", "lists no tools without a handshake"),
+        ('request["id"]', "1.0", "lists no tools without a handshake"),
+    ],
+)
+def test_schemas_are_not_said_to_be_right_where_not_all_tools_were_seen(
+    workshop: Workshop, given: str, instead: str, says: str
+) -> None:
+    path = workshop.write(RAW.replace(given, instead).replace("TOOL", json.dumps(NAMED)))
+    done = run(workshop, "check", "schema", "--", sys.executable, str(path))
+    assert (done.returncode, done.stdout) == (2, "") and says in done.stderr
+
+
+@pytest.mark.parametrize(("id", "state"), [('request["id"]', "ok"), ('str(request["id"])', "failed")])
+def test_an_answer_under_an_id_of_another_type_is_none(workshop: Workshop, id: str, state: str) -> None:
+    refusal = 'print(json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": ""}}))'
+    path = workshop.write(RAW_TOOLS.replace('print("server stopped")', refusal).replace('request["id"]', id))
+    found = states(run(workshop, "check", "protocol", "--json", "--", sys.executable, str(path)))
+    assert found["each request is answered once, notifications are not"] == state
+
+
 @pytest.mark.parametrize("check", ["schema", "protocol"])
 def test_what_can_not_be_checked_exits_with_2(workshop: Workshop, check: str) -> None:
     ends = ["sh", "-c", "echo no configuration >&2; exit 3"]
