@@ -122,7 +122,9 @@ def check_protocol(ctx: click.Context, is_json: bool) -> int:
     from longshore.cli import brooklyn_checks
     from longshore.cli.doctor import show
 
-    found = list(brooklyn_checks.check_protocol(command_of(ctx) or _SERVER))
+    argv = command_of(ctx)
+    fix = "" if argv else "brooklyn status says what can't run here"
+    found = list(brooklyn_checks.check_protocol(argv or _SERVER, fix))
     if is_json:
         Screen().json(msgspec.to_builtins(found))
     else:

@@ -18,34 +18,42 @@ from longshore.wire.codec import INTERNAL_ERROR, METHOD_NOT_FOUND, PARSE_ERROR
 LIST, CALL, FAILING, UNKNOWN = range(1, 5)
 """The ids of the requests without a handshake."""
 FAILING_TOOL: Final = "navigate_to_url"
+_STATUS_TOOL: Final = "brooklyn_status"
 
 Compare = Callable[[Exchange], str]
 """Returns what is wrong; nothing if all is well."""
 
 
-def check_protocol(argv: Sequence[str]) -> Iterator[Check]:
-    """The checks of a server's messages: without a handshake, with one, and of 2026-07-28."""
+def check_protocol(argv: Sequence[str], fix: str) -> Iterator[Check]:
+    """The checks of a server's messages: without a handshake, with one, and of 2026-07-28.
+
+    `fix` is for tools that it lacks. Raises TargetError if it answers nothing without a handshake.
+    """
     bare = exchange(
         argv,
         request(LIST, "tools/list"),
-        request(CALL, "tools/call", name="brooklyn_status", arguments={}),
+        request(CALL, "tools/call", name=_STATUS_TOOL, arguments={}),
         request(FAILING, "tools/call", name=FAILING_TOOL, arguments={"url": "file:///"}),
         request(UNKNOWN, "brooklyn/unknown"),
         {"jsonrpc": "2.0", "method": "notifications/unknown"},
         b"{no json",
     )
     yield from _compare(bare, _WITHOUT_HANDSHAKE)
-    if FAILING_TOOL in [each.get("name") for each in bare.tools(LIST)]:
-        yield from _compare(bare, _FAILED_TOOL)
-    else:
-        why = f"{FAILING_TOOL} is not on offer, so no tool can be made to fail"
-        yield Check(next(iter(_FAILED_TOOL)), "missing", why, "brooklyn status says what can't run here")
+    listed = [each.get("name") for each in bare.tools(LIST)]
+    for tool, why, checks in (
+        (_STATUS_TOOL, "no result can be looked at", _RESULT),
+        (FAILING_TOOL, "no tool can be made to fail", _FAILED_TOOL),
+    ):
+        if tool in listed:
+            yield from _compare(bare, checks)
+        else:
+            yield from (Check(says, "missing", f"{tool} is not on offer, so {why}", fix) for says in checks)
     info = {"name": "brooklyn-check", "version": "1"}
     handshake = request(LIST, "initialize", protocolVersion=LEGACY[-1], capabilities={}, clientInfo=info)
     started = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    yield from _compare(exchange(argv, handshake, started, request(CALL, "tools/list")), _WITH_HANDSHAKE)
+    yield from _exchange_and_compare(argv, _WITH_HANDSHAKE, handshake, started, request(CALL, "tools/list"))
     modern = request(LIST, "tools/list", _meta=msgspec.Raw(OWN_ENVELOPE))
-    yield from _compare(exchange(argv, modern), _MODERN)
+    yield from _exchange_and_compare(argv, _MODERN, modern)
 
 
 def listed_tools(argv: Sequence[str]) -> list[Json]:
@@ -65,6 +73,16 @@ def _under_mcp_keys(tool: Json) -> Json:
     if "category" in tool:
         made["_meta"] = as_object(tool.get("_meta")) | {"longshore/category": tool["category"]}
     return made
+
+
+def _exchange_and_compare(argv: Sequence[str], checks: dict[str, Compare], *messages: Json) -> Iterator[Check]:
+    """Further checks of a server that has answered before: if it does not now, all of them have failed."""
+    try:
+        found = exchange(argv, *messages)
+    except TargetError as problem:
+        yield from (Check(says, "failed", str(problem)) for says in checks)
+    else:
+        yield from _compare(found, checks)
 
 
 def _compare(found: Exchange, checks: dict[str, Compare]) -> Iterator[Check]:
@@ -150,12 +168,14 @@ def _is_modern(found: Exchange) -> str:
 _WITHOUT_HANDSHAKE: Final[dict[str, Compare]] = {
     "every line on stdout is a message": _stdout_is_messages,
     "each request is answered once, notifications are not": _answers_once,
-    "a result is wrapped in content, and its items have a type": _is_wrapped,
-    "an object is JSON text": _is_json_text,
     "a list has input_schema": _has_snake_key,
     "an unknown method is -32601": _has_code(UNKNOWN, METHOD_NOT_FOUND),
     "a line that is no JSON is -32700": _has_code(None, PARSE_ERROR),
     "the server ends with its input": _ended_well,
+}
+_RESULT: Final[dict[str, Compare]] = {
+    "a result is wrapped in content, and its items have a type": _is_wrapped,
+    "an object is JSON text": _is_json_text,
 }
 _FAILED_TOOL: Final[dict[str, Compare]] = {"a failed tool is -32603 with toolName and error": _failed_tool}
 _WITH_HANDSHAKE: Final[dict[str, Compare]] = {

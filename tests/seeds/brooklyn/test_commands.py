@@ -40,7 +40,7 @@ print("server stopped")
 """
 """A server that makes the mistakes of the document: raw results, logs on stdout, MCP's key in lists."""
 NAMED = {"name": "navigate_to_url", "description": "URL navigation functionality", "inputSchema": {"anyOf": []}}
-RAW_TOOLS = RAW.replace("TOOL", json.dumps(NAMED))
+RAW_TOOLS = RAW.replace("TOOL", f'{json.dumps(NAMED)}, {{"name": "brooklyn_status"}}')
 
 
 def run(workshop: Workshop, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -177,7 +177,7 @@ def test_each_mistake_of_the_document_is_found_in_a_server_that_makes_it(worksho
     said = {each["name"]: each["detail"] for each in json.loads(done.stdout)}
     assert '"browserId":"b"' in said["a result is wrapped in content, and its items have a type"]
     assert "server stopped" in said["every line on stdout is a message"]
-    assert said["a list has input_schema"] == "not so for navigate_to_url"
+    assert said["a list has input_schema"] == "not so for navigate_to_url, brooklyn_status"
 
 
 def test_each_bad_schema_is_found_in_a_server_that_lists_it(workshop: Workshop, raw: list[str]) -> None:
@@ -230,6 +230,29 @@ def test_an_answer_under_an_id_of_another_type_is_none(workshop: Workshop, id: s
     path = workshop.write(RAW_TOOLS.replace('print("server stopped")', refusal).replace('request["id"]', id))
     found = states(run(workshop, "check", "protocol", "--json", "--", sys.executable, str(path)))
     assert found["each request is answered once, notifications are not"] == state
+
+
+def test_what_was_found_is_said_though_the_server_refuses_a_handshake(workshop: Workshop) -> None:
+    path = workshop.write(
+        RAW_TOOLS.replace("    if ", '    if "initialize" in line: sys.exit("no initialize here")\n    if ')
+    )
+    done = run(workshop, "check", "protocol", "--json", "--", sys.executable, str(path))
+    assert done.returncode == 1, done.stderr
+    said = {each["name"]: each["detail"] for each in json.loads(done.stdout)}
+    assert '"browserId":"b"' in said["a result is wrapped in content, and its items have a type"]
+    assert "answered nothing; it said: no initialize here" in said["a handshake agrees on 2025-11-25"]
+    assert said["a request of 2026-07-28 gets MCP"] == "resultType is None"
+
+
+def test_results_are_not_checked_by_a_tool_that_is_not_in_the_list(workshop: Workshop) -> None:
+    weather = json.dumps({"name": "get_weather", "description": "Get the weather", "input_schema": {"type": "object"}})
+    path = workshop.write(RAW.replace("TOOL", weather))
+    done = run(workshop, "check", "protocol", "--json", "--", sys.executable, str(path))
+    found = {each["name"]: each for each in json.loads(done.stdout)}
+    for name in ("a result is wrapped in content, and its items have a type", "an object is JSON text"):
+        assert (found[name]["state"], found[name]["fix"]) == ("missing", "")
+        assert found[name]["detail"] == "brooklyn_status is not on offer, so no result can be looked at"
+    assert found["a failed tool is -32603 with toolName and error"]["state"] == "missing"
 
 
 @pytest.mark.parametrize("check", ["schema", "protocol"])
