@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from longshore import Client, Server
-from longshore.errors import ToolFailed
+from longshore.errors import ToolError, ToolFailed
 from longshore.registry.token_budget import count_tokens
+from longshore.toolsets.browser import browsers
 from longshore.toolsets.browser.brooklyn_tools import BrooklynTools
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.tools import BrowserTools
@@ -95,6 +97,50 @@ async def test_a_browser_is_launched_listed_and_closed() -> None:
         assert sizes == [1280, 500]
         assert (await ask(client, "close_browser", browserId="b1"))["browserId"] == "b1"
         assert [each["browserId"] for each in (await ask(client, "list_active_browsers"))["browsers"]] == ["b2"]
+
+
+async def test_calls_that_are_sent_with_a_launch_use_the_launched_browser() -> None:
+    async with browsing() as (client, site):
+        launched, arrived, width, listed, tabs = await asyncio.gather(
+            ask(client, "launch_browser", viewport={"width": 500}),
+            ask(client, "navigate_to_url", url=site.url("/receipt")),
+            ask(client, "execute_script", script="innerWidth"),
+            ask(client, "list_active_browsers"),
+            client.call_tool("browser_tabs", {}),
+        )
+        assert (arrived["browserId"], width["browserId"], width["result"]) == (launched["browserId"], "b1", 500)
+        assert listed["count"] == 1 and "b1 (current)" in tabs.text
+
+
+async def test_a_close_that_is_sent_with_a_launch_closes_the_launched_browser() -> None:
+    async with browsing() as (client, _):
+        for close in ("close_browser", "browser_close"):
+            _, closed, left = await asyncio.gather(
+                ask(client, "launch_browser"), client.call_tool(close, {}), ask(client, "list_active_browsers")
+            )
+            assert not closed.is_error and left["count"] == 0
+
+
+async def test_a_call_does_not_wait_for_a_launch_if_it_names_another_browser_and_survives_one_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with browsing() as (client, site):
+        await ask(client, "launch_browser")
+        go_on = asyncio.Event()
+
+        async def fail_later(_: object) -> None:
+            await go_on.wait()
+            raise ToolError("no browser here")
+
+        monkeypatch.setattr(browsers, "launch", fail_later)
+        launching = asyncio.create_task(refusal(client, "launch_browser"))
+        named = await ask(client, "navigate_to_url", url=site.url(), browserId="b1")
+        unnamed = asyncio.create_task(ask(client, "execute_script", script="document.title"))
+        again = await ask(client, "navigate_to_url", url=site.url("/receipt"), browserId="b1")
+        assert (named["browserId"], again["browserId"], unnamed.done()) == ("b1", "b1", False)
+        go_on.set()
+        assert "no browser here" in await launching
+        assert (await unnamed)["result"] == "Receipt"
 
 
 async def test_what_is_not_there_is_said() -> None:

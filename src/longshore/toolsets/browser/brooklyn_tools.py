@@ -100,7 +100,7 @@ class BrooklynTools:
     async def close_browser(self, ctx: Context, browserId: BrowserId = None, target: Strategy = "latest") -> str:
         """Close a browser with its pages."""
         owner = ctx.principal.name
-        id, notes = self._browsers.find(owner, browserId, target)
+        id, notes = await self._browsers.find(owner, browserId, target)
         await self._browsers.close(owner, id)
         return _object(id, notes, {})
 
@@ -108,6 +108,7 @@ class BrooklynTools:
     async def list_active_browsers(self, ctx: Context) -> str:
         """List the caller's open browsers, with the page that each shows."""
         owner = ctx.principal.name
+        await self._browsers.wait_for_starts(owner)
         browsers = list[dict[str, Any]]()
         for id, browser in self._browsers.all(owner).items():
             shown = browser.current

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import wraps
 from ipaddress import ip_address
-from typing import Final, Literal, final
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, final
 
 from msgspec import Struct
 
@@ -32,6 +33,8 @@ _PROXY_STATUSES: Final = (403, 502)
 """The statuses with which the proxy answers for what it refuses and for what it can't reach."""
 
 Strategy = Literal["latest", "current", "byId"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Used(Struct, frozen=True):
@@ -49,6 +52,24 @@ class Used(Struct, frozen=True):
     def say(self, text: str) -> str:
         """A text of ours, after the notes."""
         return "\n".join([*self.notes, text])
+
+
+def _noted(
+    start: Callable[Concatenate[Browsers, str, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Browsers, str, P], Coroutine[Any, Any, T]]:
+    """Note that a browser of a principal is being started, for `Browsers.wait_for_starts`."""
+
+    @wraps(start)
+    async def noted(self: Browsers, owner: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        started = asyncio.get_running_loop().create_future()
+        self.starting.setdefault(owner, []).append(started)
+        try:
+            return await start(self, owner, *args, **kwargs)
+        finally:
+            self.starting[owner].remove(started)
+            started.set_result(None)
+
+    return noted
 
 
 @final
@@ -72,6 +93,8 @@ class Browsers:
         self._opening: dict[str, asyncio.Lock] = {}
         self._profiles: dict[str, str] = {}
         """The principals of the browsers that were attached to, by the profile that each runs with."""
+        self.starting: dict[str, list[asyncio.Future[None]]] = {}
+        """Browsers that are being started or attached to, by principal: each is done when it is there, or failed."""
 
     async def close_all(self) -> None:
         try:
@@ -88,6 +111,15 @@ class Browsers:
         mine, used = self._table.all(owner), self._current.get(owner)
         return used if used in mine else next(reversed(mine), None)
 
+    async def wait_for_starts(self, owner: str, id: str | None = None) -> None:
+        """Wait for browsers that calls before this one are opening, unless `id` names an open one.
+
+        Calls that are piped into a server are sent together: what follows a launch means the launched browser.
+        """
+        if self.starting.get(owner) and id not in self._table.all(owner):
+            await asyncio.wait(self.starting[owner])
+
+    @_noted
     async def open(
         self, owner: str, *, headless: bool | None = None, width: int | None = None, height: int | None = None
     ) -> tuple[str, list[str]]:
@@ -118,6 +150,7 @@ class Browsers:
             raise
         return self._add(owner, browser), [process.notice] if process.notice else []
 
+    @_noted
     async def attach(self, owner: str, address: str, viewport: tuple[int, int] | None) -> str:
         """Attach to a running browser at http://HOST:PORT or ws://…, or `auto`. Returns its id."""
         self._table.check_quota(owner)
@@ -194,8 +227,9 @@ class Browsers:
                 raise
             raise ToolError("; ".join([*notes, str(problem)])) from None
 
-    def find(self, owner: str, id: str | None, strategy: Strategy | None) -> tuple[str, list[str]]:
+    async def find(self, owner: str, id: str | None, strategy: Strategy | None) -> tuple[str, list[str]]:
         """The id of an open browser, and notes for the caller. Raises ToolError if there is none."""
+        await self.wait_for_starts(owner, id)
         found, notes = self._resolve(owner, id, strategy)
         if found is None:
             raise ToolError("no browser is open")
@@ -229,6 +263,7 @@ class Browsers:
         return None if reason is None else ToolError(f"{clean(url)} can't be loaded: {reason}")
 
     async def _choose(self, owner: str, id: str | None, strategy: Strategy | None) -> tuple[str, list[str]]:
+        await self.wait_for_starts(owner, id)
         async with self._opening.setdefault(owner, asyncio.Lock()):  # concurrent first calls open one browser
             found, notes = self._resolve(owner, id, strategy)
             if found is not None:

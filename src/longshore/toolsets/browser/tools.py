@@ -154,7 +154,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         """Close a browser with its tabs."""
         seconds = _seconds(timeout_ms, CLOSE_SECONDS)
         owner = ctx.principal.name
-        id, notes = self._browsers.find(owner, browserId, target)
+        id, notes = await self._browsers.find(owner, browserId, target)
         if tab_id is not None:
             return await self.browser_tabs(ctx, "close", tab_id, browserId=browserId, target=target)
         attached = self._browsers.all(owner)[id].is_attached
@@ -722,6 +722,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             return _show(used, await used.tab.act(*steps, seconds=seconds), max_tokens)
 
     async def _list(self, owner: str, max_tokens: int) -> str:
+        await self._browsers.wait_for_starts(owner)
         lines = list[str]()
         current = self._browsers.current(owner)
         for id, browser in self._browsers.all(owner).items():
