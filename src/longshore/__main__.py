@@ -25,16 +25,26 @@ def main(argv: list[str] | None = None) -> NoReturn:
     sys.exit(run(args))
 
 
+def serve_profile(profile: str, program: str) -> NoReturn:
+    """A command that serves one profile with the options of `serve`. `program` is what the user has typed for it."""
+    args = sys.argv[1:]
+    _serve_plainly(profile, args)
+    from longshore.cli.main import run
+    from longshore.cli.serve import make_profile_command
+
+    sys.exit(run(args, make_profile_command(profile), program))
+
+
 def bb_mcp_server() -> NoReturn:
     """The `bb-mcp-server` command: the profile `bb`."""
-    main(["serve", "--profile", "bb", *sys.argv[1:]])
+    serve_profile("bb", "bb-mcp-server")
 
 
 def brooklyn() -> NoReturn:
     """The `brooklyn` command: the profile `brooklyn`, its state and its checks."""
     args = sys.argv[1:]
     if args[:2] == ["mcp", "start"]:
-        main(["serve", "--profile", "brooklyn", "--set", "server.transport=stdio", *args[2:]])
+        _serve_plainly("brooklyn", ["--set", "server.transport=stdio", *args[2:]])
     from longshore.cli.brooklyn import run_brooklyn
 
     sys.exit(run_brooklyn(args))
@@ -42,7 +52,18 @@ def brooklyn() -> NoReturn:
 
 def contextgraph_ghost() -> NoReturn:
     """The `contextgraph-ghost` command: the profile `ghost`."""
-    main(["serve", "--profile", "ghost", *sys.argv[1:]])
+    serve_profile("ghost", "contextgraph-ghost")
+
+
+def _serve_plainly(profile: str, args: list[str]) -> None:
+    """Serve a profile and exit, if these are plain options of `serve`; anything else is for the command line."""
+    parsed = _read_serve(["serve", *args])
+    if parsed is None:
+        return
+    target, flags, config_path, other = parsed
+    if target is None and other is None:
+        serve(None, flags, config_path, profile)
+        sys.exit(0)
 
 
 def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None, str | None] | None:

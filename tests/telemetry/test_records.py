@@ -176,7 +176,7 @@ def test_times_are_measured() -> None:
     heard = asked(call(1, "slow", text="x"))
     (done,) = [each for each in heard if isinstance(each, ToolCompleted)]
     (request,) = [each for each in heard if isinstance(each, RequestCompleted)]
-    assert 0.02 <= done.seconds <= request.seconds + 0.001 < 20
+    assert 0.01 <= done.seconds <= request.seconds + 0.001 < 20  # a timer may be a little early
     assert all(each.at > 1e9 for each in heard)
 
 

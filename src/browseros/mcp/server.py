@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NoReturn
 
-from longshore.__main__ import main as run_longshore
+from longshore.__main__ import serve_profile
 
 
 def main() -> NoReturn:
     """Serve on stdio, or over HTTP if stdin is a terminal or /dev/null."""
-    run_longshore(["serve", "--profile", "browseros", *sys.argv[1:]])
+    serve_profile("browseros", "python -m browseros.mcp.server")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -13,14 +12,13 @@ from longshore.cli.doctor import doctor
 from longshore.cli.main import run
 from longshore.cli.options import FAILED, TargetOrCommand, command_of
 from longshore.cli.screen import Screen
+from longshore.cli.serve import make_profile_command
 from longshore.client.targets import serve_command
-from longshore.config.sections import HTTP_OPTION, PROFILE_OPTION, SET_OPTION
+from longshore.config.sections import PROFILE_OPTION, SET_OPTION
 from longshore.errors import TargetError
 
 _PROFILE: Final = (PROFILE_OPTION, "brooklyn")
-_STDIO: Final = (SET_OPTION, "server.transport=stdio")
-"""Whatever the project's configuration says: `brooklyn mcp` is for stdio."""
-_SERVER: Final = tuple(serve_command(None, *_PROFILE, *_STDIO, "--log-level", "debug"))
+_SERVER: Final = tuple(serve_command(None, *_PROFILE, SET_OPTION, "server.transport=stdio", "--log-level", "debug"))
 """`brooklyn mcp start --log-level debug`, by this Python."""
 _STATUS: Final = {"name": "brooklyn_status", "arguments": {"detail": "full"}}
 _CODES: Final = "Exit codes: 0 as it should be; 1 findings; 2 the server could not be checked."
@@ -47,19 +45,8 @@ def check() -> None:
     """Check a server against Brooklyn's documents."""
 
 
-def _add_start(group: click.Group, text: str, *options: str) -> None:
-    """Add a command that serves. Its options are those of `longshore serve`, which reads them."""
-
-    def start(given: tuple[str, ...]) -> None:
-        import_module("longshore.__main__").main(["serve", *_PROFILE, *options, *given])
-
-    words = click.Argument(["given"], nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS]...")
-    settings: dict[str, Any] = {"ignore_unknown_options": True, "help_option_names": []}
-    group.add_command(click.Command("start", callback=start, params=[words], help=text, context_settings=settings))
-
-
-_add_start(mcp, "Serve MCP on stdio.", *_STDIO)
-_add_start(web, "Serve MCP over HTTP.", HTTP_OPTION)
+mcp.add_command(make_profile_command("brooklyn", "stdio"))
+web.add_command(make_profile_command("brooklyn", "http"))
 
 
 @brooklyn.command()

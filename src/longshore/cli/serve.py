@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import click
 
@@ -33,40 +34,48 @@ _METAVARS = {
 _TEXTS = {"--host": "ADDRESS", "--public-url": "URL", "--store": "URL", "--tls-cert": "FILE", "--tls-key": "FILE"}
 
 
-def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+Transport = Literal["stdio", "http"]
+
+
+def _options(
+    command: Callable[..., Any], flags: dict[str, str], defaults: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[..., Any]:
     """Add an option for each flag, with its key's own words. Values stay texts: the configuration validates them."""
-    for option, dotted_key in reversed((FLAGS | HTTP_FLAGS).items()):
+    for option, dotted_key in reversed(flags.items()):
         section, _, name = dotted_key.partition(".")
         key = sections()[section].keys[name]
         takes = f"; {key.expected}" if key.kind == "choice" else ""
-        default = show(key.default) if key.default else "none"
+        value = defaults.get(dotted_key, key.default)
+        default = show(value) if value else "none"
         words = f"{docs(sections()[section].record)[name]}  [{dotted_key}{takes}; default: {default}]"
         metavar = _TEXTS.get(option) or _METAVARS.get(key.kind)
         form: dict[str, Any] = {"metavar": metavar} if metavar else {"flag_value": "true", "is_flag": True}
         if option in REPEATABLE:
             form["multiple"] = True
         command = click.option(option, dotted_key.replace(".", "_"), default=None, help=words, **form)(command)
-    return command
+    return _set(command)
 
 
-@click.command(epilog="Options win over LONGSHORE_* variables, these over longshore.toml: see `longshore config show`.")
-@click.argument("target", required=False)
-@click.option(HTTP_OPTION, "http", is_flag=True, help="Serve over HTTP. The options from --host on are for HTTP.")
-@click.option(
+_EPILOG = "Options win over LONGSHORE_* variables, these over longshore.toml: see `longshore config show{}`."
+_config = click.option(
     CONFIG_OPTION, "config_path", metavar="PATH", help="Read this file in place of the project's longshore.toml."
 )
-@click.option(
+_set = click.option(
+    SET_OPTION, "pairs", multiple=True, metavar="KEY=VALUE", help="Set any key: toolsets.notes.folder=x. Repeatable."
+)
+_http = click.option(
+    HTTP_OPTION, "http", is_flag=True, help="Serve over HTTP. The options from --host on are for HTTP."
+)
+_profile = click.option(
     PROFILE_OPTION,
     "profile",
     metavar="NAME",
     help="Serve this profile of the built-in server: bb, brooklyn, browseros, ghost.",
 )
-@click.option(
-    SET_OPTION, "pairs", multiple=True, metavar="KEY=VALUE", help="Set any key: toolsets.notes.folder=x. Repeatable."
-)
-@click.version_option(__version__, prog_name="longshore", message="%(prog)s %(version)s")
-@_options
-def serve(
+_version = click.version_option(__version__, prog_name="longshore", message="%(prog)s %(version)s")
+
+
+def _serve(
     target: str | None, http: bool, config_path: str | None, profile: str | None, pairs: tuple[str, ...], **flags: Any
 ) -> None:
     """Serve MCP, on stdio or over HTTP.
@@ -74,8 +83,8 @@ def serve(
     TARGET is your server: path/to/server.py, path/to/server.py:name or module:name. The default is the built-in
     server.
     """
-    options = {key: flags[key.replace(".", "_")] for key in (FLAGS | HTTP_FLAGS).values()}
-    repeated = {FLAGS[option]: list(options[FLAGS[option]]) or None for option in REPEATABLE}
+    repeated = {FLAGS[option]: list(flags[FLAGS[option].replace(".", "_")]) or None for option in REPEATABLE}
+    options = {key: flags.get(key.replace(".", "_")) for key in (FLAGS | HTTP_FLAGS).values()}
     given = {key: value for key, value in (options | repeated).items() if value is not None}
     stray = next((option for option, key in HTTP_FLAGS.items() if key in given), None)
     if stray and not http:
@@ -88,3 +97,24 @@ def serve(
     entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
     run = entry_point.serve_http if http else entry_point.serve
     run(target, flags=given, config_path=config_path, profile=profile)
+
+
+serve = click.command("serve", epilog=_EPILOG.format(""))(
+    click.argument("target", required=False)(_version(_http(_config(_profile(_options(_serve, FLAGS | HTTP_FLAGS))))))
+)
+
+
+def make_profile_command(profile: str, transport: Transport | None = None) -> click.Command:
+    """A command that serves one profile, over one transport if that is given. Its help has the profile's defaults."""
+    from longshore.builtin import PROFILES
+
+    def start(http: bool = False, **given: Any) -> None:
+        if transport == "stdio":
+            given["pairs"] = ("server.transport=stdio", *given["pairs"])  # whatever the project's configuration says
+        _serve(None, http or transport == "http", profile=profile, **given)
+
+    flags = FLAGS if transport == "stdio" else FLAGS | HTTP_FLAGS
+    command = _version(_config(_options(start, flags, PROFILES[profile].defaults)))
+    over = {"stdio": "on stdio", "http": "over HTTP", None: "on stdio or over HTTP"}[transport]
+    make = click.command("start", epilog=_EPILOG.format(f" --profile {profile}"), help=f"Serve MCP {over}.")
+    return make(command if transport else _http(command))

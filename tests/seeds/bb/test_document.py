@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from process.conftest import Workshop
-from process.peer import Peer, call, initialize, modern, notification, request
+from process.peer import LONGSHORE, Peer, call, initialize, modern, notification, request
 
 from .document import CALL, CALLED, FAILED, INITIALIZE, INITIALIZED, LIST, LISTED, MESSAGES
 
@@ -343,6 +343,6 @@ def test_a_notification_is_never_answered(server: Peer) -> None:
 def test_profile_and_command_are_one(workshop: Workshop) -> None:
     peer = workshop.serve(None, "--profile", "bb")
     assert peer.ask(INITIALIZE) == INITIALIZED
-    missing = workshop.run([COMMAND, "--profile", "nope"])
+    missing = workshop.run([*LONGSHORE, "serve", "--profile", "nope"])
     assert missing.returncode == 2
     assert b"no profile 'nope'; there are" in missing.stderr

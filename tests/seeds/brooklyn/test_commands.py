@@ -17,7 +17,7 @@ from process.peer import LONGSHORE, PYTHON, encode, initialize
 from toolsets.browser.conftest import browser_path as browser_path
 from waiting import PATIENCE, eventually, is_alive
 
-from .document import COMMAND, LIST
+from .document import COMMAND, LIST, SCRIPTS
 from .test_document import TOOLS
 
 LOADED = """
@@ -90,6 +90,43 @@ def test_the_web_server_has_a_port_of_its_own_and_the_options_of_serve(workshop:
     assert json.loads(shown.stdout)["http"]["port"] == 3000
     done = run(workshop, "web", "start", "--port", "x")
     assert done.returncode == 2 and '--port: expected a whole number, got "x"' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "defaults"),
+    [
+        ("brooklyn", ["web", "start"], ["http.port; default: 3000]", "eof_grace; default: 60]"]),
+        ("brooklyn", ["mcp", "start"], ['default: "brooklyn"]']),
+        ("bb-mcp-server", [], ["http.port; default: 9100]", 'default: "bb"]']),
+        ("contextgraph-ghost", [], ["eof_grace; default: 3.0]", 'default: "ghost"]']),
+        ("python -m browseros.mcp.server", [], ["eof_grace; default: 60]", 'default: "browseros"]']),
+    ],
+)
+def test_the_help_of_an_entry_point_has_its_name_its_defaults_and_no_target(
+    workshop: Workshop, command: str, argv: list[str], defaults: list[str]
+) -> None:
+    program, *words = command.split()
+    env = workshop.env | {"COLUMNS": "200"}
+    done = subprocess.run(
+        [str(SCRIPTS / program), *words, *argv, "--help"],
+        env=env, cwd=workshop.folder, capture_output=True, text=True, timeout=4 * PATIENCE,
+    )  # fmt: skip
+    said = " ".join(done.stdout.split())
+    assert said.startswith(f"Usage: {' '.join((command, *argv))} [OPTIONS] Serve MCP ")
+    assert all(default in said for default in defaults), said
+    assert "--profile NAME" not in said and ("--host" in said) == (argv != ["mcp", "start"])
+
+
+@pytest.mark.parametrize("group", ["mcp", "web"])
+@pytest.mark.parametrize(
+    ("given", "says"), [(["--profile", "bb"], "No such option '--profile'"), (["foo.py"], "extra argument (foo.py)")]
+)
+def test_start_serves_no_other_profile_and_no_target(
+    workshop: Workshop, group: str, given: list[str], says: str
+) -> None:
+    done = run(workshop, group, "start", *given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr and f"Try 'brooklyn {group} start --help'" in done.stderr
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["mcp"], ["check", "--help"]])

@@ -59,17 +59,24 @@ def clean(text: str, most: int = NOTICE_TEXT) -> str:
     return folded if len(folded) <= most else f"{folded[:most]}…"
 
 
+_LABEL: Final = " (the page's words in this are untrusted)"
+
+
 class PageError(ToolError):
     """An error that quotes the page, and says so at its end: an error stands within no fence."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text} (the page's words in this are untrusted)")
-        self.text = text
+        super().__init__(labelled(text))
+
+
+def labelled(text: str) -> str:
+    """The text of an error that quotes the page."""
+    return text + _LABEL
 
 
 def unlabelled(problem: ToolError) -> str:
     """What an error says, for a text that is labelled itself."""
-    return problem.text if isinstance(problem, PageError) else str(problem)
+    return str(problem).removesuffix(_LABEL)
 
 
 class _Numbered(Protocol):

@@ -17,7 +17,7 @@ from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, 
 from longshore.toolsets.browser.connection import CdpError, ConnectionClosed
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.evaluation import ScriptElement, evaluate
-from longshore.toolsets.browser.events import PageError, TabLog, clean, unlabelled
+from longshore.toolsets.browser.events import PageError, TabLog, clean, labelled, unlabelled
 from longshore.toolsets.browser.frames import Frame
 from longshore.toolsets.browser.navigation import Loaded, Restless, WaitFor
 from longshore.toolsets.browser.page import BLOCKED, CLOSED, FLOOD, POPUPS, RESTLESS, Dialogs, Page, drop
@@ -532,16 +532,15 @@ class Tab:
         if not answers and page.ended.done():
             return self._gone(page)
         events = "; ".join(self.log.notices.take()[:5])
-        after = f" ({events}; the page's words in this are untrusted)" if events else ""
-        if answers:
-            return ToolTimeout(
-                f"{doing} took longer than {seconds:g} s{after}; try a longer timeout_ms or a smaller step"
+        after = f" ({events})" if events else ""
+        text = f"{doing} took longer than {seconds:g} s{after}; try a longer timeout_ms or a smaller step"
+        if not answers:
+            page.is_stuck = True
+            text = (
+                f"the page of {self.id} is busy and does not answer within {seconds:g} s{after}; "
+                "the next call ends the script that runs in it, or navigate elsewhere"
             )
-        page.is_stuck = True
-        return ToolTimeout(
-            f"the page of {self.id} is busy and does not answer within {seconds:g} s{after}; "
-            "the next call ends the script that runs in it, or navigate elsewhere"
-        )
+        return ToolTimeout(labelled(text) if events else text)
 
     async def _ready(self, restore: bool, seconds: float) -> Page:
         """The page, replaced if it has ended or is stuck."""
