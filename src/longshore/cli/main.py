@@ -89,4 +89,10 @@ def run(argv: list[str], command: click.Command = cli, program: str = "longshore
 
         abandon_stdout()
         return 1
+    except OSError as error:
+        from longshore.cli.screen import abandon_stdout
+
+        abandon_stdout()
+        click.echo(f"{program}: {error.strerror or error}", err=True)
+        return 1
     return result if isinstance(result, int) else 0

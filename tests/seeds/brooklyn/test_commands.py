@@ -183,6 +183,12 @@ def test_no_file_of_the_working_directory_is_run_in_place_of_a_library(
     assert done.stdout, done.stderr
 
 
+def test_a_closed_stdout_is_reported(workshop: Workshop, broken: None) -> None:
+    argv = ["sh", "-c", 'exec "$@" >&-', "sh", COMMAND, "mcp", "status"]
+    done = workshop.run(argv)
+    assert (done.returncode, done.stderr) == (1, b"brooklyn: stdout is closed\n")
+
+
 # -- the two checks
 
 
