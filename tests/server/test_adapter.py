@@ -12,7 +12,7 @@ import pytest
 
 from longshore import Context, Limits, Server, Toolset, tool
 from longshore.protocol.dialect import Dialect, DocumentTool, ToolFailure
-from longshore.protocol.revisions import R2411, R2503, Revision
+from longshore.protocol.revisions import R2411, R2503, R2511, Revision
 from longshore.server.engine import Engine
 from longshore.server.policy import Policy
 from longshore.wire.messages import Fault
@@ -117,6 +117,17 @@ def test_a_dialect_without_a_handshake_serves_at_once() -> None:
         assert listed[0] == {"name": "echo", "available": True}
         assert listed[-1] == {"name": "lift", "available": False}
         assert "install a crane" in (await peer.ask(call(4, "lift")))["error"]["data"]["text"]
+
+    run(body())
+
+
+def test_a_result_has_the_fields_of_the_revision_that_the_dialect_names() -> None:
+    """2025-11-25 has no `resultType`, whatever else the dialect does to results."""
+
+    async def body() -> None:
+        peer = Peer(Dialect(name="pier", before_handshake=Revision("pier", R2511, plain=False)))
+        answer = await peer.ask(call(1, "echo", text="x"))
+        assert answer["result"] == {"content": [{"type": "text", "text": "x"}]}
 
     run(body())
 

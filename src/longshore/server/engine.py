@@ -16,7 +16,7 @@ from longshore.errors import ProtocolError
 from longshore.limits import Limits
 from longshore.protocol.dialect import Dialect, Failure, render_failure
 from longshore.protocol.peer import Envelope, Peer, modern_peer, require_envelope
-from longshore.protocol.revisions import MODERN, REVISIONS, STRUCTURED, Revision
+from longshore.protocol.revisions import MODERN, R2607, REVISIONS, STRUCTURED, Revision
 from longshore.protocol.session import Session, check_method
 from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry
@@ -303,7 +303,7 @@ class Engine:
         entry.calls += 1
         try:
             result = entry.render(entry.invoke(arguments, None), None)
-            if not peer.revision.plain:
+            if peer.revision.index >= R2607:
                 self.replies.sign(result)
             frame = encode(Reply(id, result))
             if len(frame) > self._most_bytes:
