@@ -25,7 +25,9 @@ from benchmarks.sample_project import HISTORY, git, make_project
 from benchmarks.stdio_server import StdioServer
 
 OFFICIAL = "@modelcontextprotocol/server-filesystem"
-OURS, PEERS, COMMANDER = "longshore", "both peers", "Desktop Commander alone"
+OURS, ALL, PEERS, COMMANDER = "longshore", "longshore, all tools", "both peers", "Desktop Commander alone"
+TOOLSETS = "discovery,filesystem,terminal"
+"""What the peers have too. By default the browser and the memory are listed beside them."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +162,13 @@ def measure(session: Session) -> list[Claim]:
     claim.targets = [Target(OURS, 0.35, against=PEERS)]
     seen = Claim("agent_session_seen", "The same, of what clients usually show a model", "tokens")
     claim.base = seen.base = PEERS
+    claim.settings = seen.settings = {"server.toolsets": TOOLSETS}
     records = {name: record for name, start in CONTESTANTS.items() if (record := _record(name, start, claim))}
     progress("")
     for name, record in records.items():
-        complaints = claim.errors if name == OURS else claim.notes
+        complaints = claim.errors if name in (OURS, ALL) else claim.notes
         complaints += [f"{name} failed to {failure}" for failure in record.failures]
-        if name != OURS or not record.failures:  # a session of ours that was not finished has no figure
+        if name not in (OURS, ALL) or not record.failures:  # a session of ours that was not finished has no figure
             claim.add(name, [sum(record.costs)])
             seen.add(name, [record.seen_tokens])
     versions = f"{pinned(OFFICIAL)} and Desktop Commander {pinned(COMMANDER_PACKAGE, PINS)}"
@@ -213,9 +216,9 @@ def _table(records: dict[str, Record]) -> list[str]:
 
 
 @contextmanager
-def _ours(temporary: Path) -> Iterator[Agent]:
+def _ours(temporary: Path, *options: str) -> Iterator[Agent]:
     folder, home = _project(temporary)
-    command = [str(python("longshore")), "-m", "longshore", "serve", "--root", str(folder)]
+    command = [str(python("longshore")), "-m", "longshore", "serve", "--root", str(folder), *options]
     # A version manager's python3 would be sought in the home folder, which is another one here.
     path = f"{os.path.dirname(os.path.realpath(sys.executable))}:{os.environ['PATH']}"
     with StdioServer(command, folder=folder, home=home, variables={"PATH": path}) as server:
@@ -248,7 +251,12 @@ def _project(temporary: Path) -> tuple[Path, Path]:
     return folder, home
 
 
-CONTESTANTS = {OURS: _ours, PEERS: _peers, COMMANDER: _commander}
+CONTESTANTS: dict[str, Start] = {
+    OURS: lambda temporary: _ours(temporary, "--toolsets", TOOLSETS),
+    ALL: _ours,
+    PEERS: _peers,
+    COMMANDER: _commander,
+}
 
 
 if __name__ == "__main__":

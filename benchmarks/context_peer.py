@@ -120,7 +120,7 @@ def _share(results: Sequence[dict[str, Any]], kept: Callable[[], int]) -> float:
 
 
 def _has(ours: StdioServer, name: str) -> bool:
-    return f"note: {name}" in ours.call("get_context", ids=[name]).text
+    return f"note: “{name}”" in ours.call("get_context", ids=[name]).text
 
 
 def _opened(official: StdioServer, names: list[str]) -> int:
