@@ -232,6 +232,7 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "Debug details go to stderr; the process is found by the name of its module.",
         _DEBUG,
         _SERVER,
+        "test_shell.py::test_the_details_of_an_error_are_in_the_file_that_takes_stderr",
         "test_shell.py::test_the_process_is_found_by_the_name_of_its_module",
     ),
     "S-83": _row(

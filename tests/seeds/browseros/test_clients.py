@@ -94,11 +94,13 @@ def test_the_vs_code_extension_gets_its_answer(workshop: Workshop, page: str) ->
     assert f'"title":"{TITLE}"' in run_node(workshop, to_javascript("vscode.ts", page) + more)
 
 
-def test_claude_desktop_gets_mcp_by_its_entry(workshop: Workshop, page: str) -> None:
+@pytest.mark.parametrize("example", ["claude_desktop_config.json", "claude_desktop_short.json"])
+def test_claude_desktop_gets_mcp_by_its_entry(example: str, workshop: Workshop, page: str) -> None:
     """S-53."""
-    [(_, entry)] = read("claude_desktop_config.json")["mcpServers"].items()
+    [(_, entry)] = read(example)["mcpServers"].items()
     assert entry["transport"] == "stdio"
-    with SyncClient(entry | {"env": with_python(workshop.env) | entry["env"], "cwd": str(workshop.folder)}) as client:
+    env = with_python(workshop.env) | entry.get("env", {})
+    with SyncClient(entry | {"env": env, "cwd": str(workshop.folder)}) as client:
         assert "browser_navigate" in [tool.name for tool in client.list_tools()]
         assert TITLE in client.call_tool("browser_navigate", {"url": page}).text
         assert client.call_tool("browser", {"url": page}).structured["title"] == TITLE

@@ -73,6 +73,15 @@ def test_a_ping_piped_in_is_a_sign_of_life(workshop: Workshop) -> None:
     assert json.loads(run_shell(workshop, f"#{script}").stdout)["result"] == {"status": "ok"}
 
 
+def test_the_details_of_an_error_are_in_the_file_that_takes_stderr(workshop: Workshop) -> None:
+    """S-82."""
+    command = text_of("parse_errors.txt").partition("# Check stderr for error details\n")[2]
+    done = run_shell(workshop, f"echo '{{no json' | {command}", BROWSEROS_MCP_DEBUG="true")
+    assert json.loads(done.stdout)["error"]["code"] == -32700
+    records = [json.loads(line) for line in (workshop.folder / "error.log").read_text().splitlines()]
+    assert "request_received" in [each["type"] for each in records], records
+
+
 def test_the_tools_are_listed_where_one_was_not_found(workshop: Workshop) -> None:
     """S-83."""
     assert json.loads(run_shell(workshop, text_of("tool_not_found.sh")).stdout) == read("list_response.json")
