@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from process.conftest import Workshop
 from process.peer import Peer, call, failed, modern, notification, request, text_of
+from waiting import PATIENCE
 
 from .document import CODES, COMMAND, read
 
@@ -248,3 +250,15 @@ def test_a_peer_of_the_dialect_gets_the_rest_of_its_revision(workshop: Workshop,
     assert {answer["id"] for answer in batch} == {4, 2}
     [listed] = [answer for answer in answers if isinstance(answer, dict) and answer["id"] == 5]
     assert any(each["uri"] == "context://recent" for each in listed["result"]["resources"])
+
+
+def test_each_request_of_its_peers_is_recorded_once(workshop: Workshop, database: Path) -> None:
+    """Its document asks for no telemetry; that of bb-mcp-server is there in every dialect."""
+    lines = "".join(f"{json.dumps(read(name))}\n" for name in ("initialize_request", "initialized", "list_request"))
+    argv = [COMMAND, "--log-level", "debug", "--set", "server.log_format=json"]
+    done = subprocess.run(
+        argv, input=lines, cwd=workshop.folder, env=workshop.env, capture_output=True, text=True, timeout=PATIENCE
+    )
+    records = [json.loads(line) for line in done.stderr.splitlines()]
+    for kind in ("request_received", "request_completed"):
+        assert [each["method"] for each in records if each["type"] == kind] == ["initialize", "tools/list"]

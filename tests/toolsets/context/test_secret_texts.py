@@ -6,7 +6,6 @@ import ast
 import asyncio
 import base64
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 
@@ -349,8 +348,6 @@ def test_code_is_still_parsed_and_keeps_its_words() -> None:
         "curl -u a:", "mysql -p", "eyJaaaaaaaa.", "passwd\n  value:", '"password" ', "secret of the ", "$2a$", "--pw ",
     ],
 )  # fmt: skip
+@pytest.mark.timeout(60)  # a pattern that goes back and forth would take hours
 def test_no_text_takes_long(repeated: str) -> None:
-    text = repeated * (100_000 // len(repeated))
-    began = perf_counter()
-    remove_secrets(text)
-    assert perf_counter() - began < 20
+    remove_secrets(repeated * (100_000 // len(repeated)))
