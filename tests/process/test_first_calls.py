@@ -53,9 +53,12 @@ def first(workshop: Workshop) -> Peer:
     return serve(workshop)
 
 
-def test_the_first_call_is_answered_without_asyncio(first: Peer) -> None:
-    first.send(initialize(), call(1, "has_asyncio"), call(2, "has_asyncio"))
-    assert [text_of(first.answer(id)) for id in (1, 2)] == ["false", "false"]
+def test_the_first_calls_are_answered_without_asyncio(workshop: Workshop) -> None:
+    """However slowly their threads get a processor: a server that gives up on them imports it meanwhile."""
+    patient = "    import longshore.transports.stdio\n    longshore.transports.stdio.THREAD_SECONDS = 30\n"
+    peer = workshop.serve(SERVER.replace("LIMITS", "") + patient)
+    peer.send(initialize(), call(1, "has_asyncio"), call(2, "has_asyncio"))
+    assert [text_of(peer.answer(id)) for id in (1, 2)] == ["false", "false"]
 
 
 def test_asyncio_is_imported_once_the_client_waits_for_nothing(first: Peer) -> None:
