@@ -75,7 +75,8 @@ def listening(browser_path: str) -> Iterator[tuple[subprocess.Popen[bytes], Path
             "--headless=new",
             "--remote-debugging-port=0",
             f"--user-data-dir={profile}",
-            "--host-resolver-rules=MAP metadata.google.internal 127.0.0.1, MAP 169.254.169.254 127.0.0.1",
+            "--host-resolver-rules=MAP metadata.google.internal 127.0.0.1, MAP 169.254.169.254 127.0.0.1, "
+            "MAP elsewhere.test 127.0.0.9",
             "about:blank",
         ]
         options: dict[str, Any] = {}

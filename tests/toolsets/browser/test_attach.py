@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.waiting import is_alive
 
 from longshore import Client
 from longshore.errors import ToolError
+from longshore.toolsets.browser import origins
 from longshore.toolsets.browser.browser import Attachment, Browser
 from longshore.toolsets.browser.browsers import Browsers
 from longshore.toolsets.browser.connection import Connection
@@ -23,6 +25,7 @@ from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.websocket import attach
 from waiting import PATIENCE
 
+from .attacking import answer
 from .browsing import Site, serve
 from .test_tools import app, ask, refusal
 
@@ -381,11 +384,38 @@ async def test_br_1_no_page_of_an_attached_browser_reaches_a_metadata_service(
         user.site.pages["/metadata"] = f"<title>ours</title><iframe src={address}></iframe><a href={address}>go</a>"
         await ask(client, "open", connect=user.address)
         assert "link go" in await ask(client, "navigate", url=user.site.url("/metadata"))
-        for script in (f"fetch('{address}').catch(() => 0)", "fetch('/hop').catch(() => 0)"):
+        worker = f"postMessage(0); onmessage = () => fetch('{address}').catch(() => 0).then(postMessage)"
+        for script in (
+            f"fetch('{address}').catch(() => 0)",
+            "fetch('/hop').catch(() => 0)",
+            "window.answer = () => new Promise((done) => { worker.onmessage = done }); 0",
+            f"window.worker = new Worker(URL.createObjectURL(new Blob([`{worker}`]))); answer()",
+            "worker.postMessage(0); answer()",
+        ):
             await ask(client, "evaluate", script=script)
         assert "inspector" in await ask(client, "click", text="go")
         assert "don't allow it" in await refusal(client, "navigate", url=user.site.url("/hop"))
         assert "/secret" not in user.site.asked and "/hop" in user.site.asked
+
+
+@pytest.mark.parametrize("script", ["location = 'http://elsewhere.test:PORT/secret'", "fetch('/secret')"])
+async def test_br_2_a_page_that_reaches_a_metadata_service_by_another_name_is_left(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """127.0.0.9 stands for one: no address that is one can be served here."""
+    networks = (*origins._METADATA_NETWORKS, ip_network("127.0.0.9/32"))
+    async with attached(listening) as (client, user):
+        user.site.pages = {"/secret": "<p>classified", "/": "<title>ours</title>"}
+        user.site.headers["/secret"] = "content-type: text/html\r\naccess-control-allow-origin: *\r\n"
+        async with await asyncio.start_server(user.site.answer, "127.0.0.9", 0) as service:
+            port = service.sockets[0].getsockname()[1]
+            await ask(client, "open", connect=user.address)
+            await ask(client, "navigate", url=f"http://elsewhere.test:{port}/")
+            monkeypatch.setattr(origins, "_METADATA_NETWORKS", networks)
+            told = await answer(client, "evaluate", script=script.replace("PORT", str(port)))
+            told += await answer(client, "wait", url="about:blank") + await ask(client, "read")
+    assert "elsewhere.test, which resolves to 127.0.0.9, is a link-local or cloud metadata address" in told
+    assert "classified" not in told and "ours" not in told
 
 
 async def test_c_26_a_browser_is_not_shared_with_another_principal(listening: Listening) -> None:

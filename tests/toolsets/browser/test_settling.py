@@ -17,8 +17,17 @@ PAGE = """<title>s</title><button id=a onclick="o.textContent='static '+(++n)">A
 <button id=f onclick="fetch('/slow').then(r=>r.text()).then(t=>{o.textContent=t+(++n)})">F</button>
 <button id=c onclick="fetch('/slow').then(()=>fetch('/slow')).then(()=>{o.textContent='chain'})">C</button>
 <button id=h onclick="fetch('/hang');o.textContent='hangs'">H</button>
+<button id=p onclick="i.onload=()=>{o.textContent='seen'};i.src='/picture'">P</button><img id=i>
+<button id=w onclick="new Worker('/outer').onmessage=(e)=>{o.textContent=e.data}">W</button>
 <a id=l href="/next">go</a><p id=o>-</p><script>let n=0</script>"""
-PAGES = {"/": PAGE, "/slow": "fetched ", "/next": "<title>next</title><p>arrived</p>"}
+PAGES = {
+    "/": PAGE,
+    "/slow": "fetched ",
+    "/picture": "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>",
+    "/outer": "new Worker('/inner').onmessage = (e) => postMessage('a worker ' + e.data)",
+    "/inner": "fetch('/slow').then((r) => r.text()).then(postMessage)",
+    "/next": "<title>next</title><p>arrived</p>",
+}
 
 
 def test_the_effect_of_a_slow_fetch_is_in_the_same_answer() -> None:
@@ -29,6 +38,23 @@ def test_the_effect_of_a_slow_fetch_is_in_the_same_answer() -> None:
             outcome = await tab.act(Click(target=Target(selector="#f")))
             assert f"fetched {n}" in outcome.diff
         assert "chain" in (await tab.act(Click(target=Target(selector="#c")))).diff
+
+    browse(PAGES, work)
+
+
+@pytest.mark.parametrize(
+    ("button", "path", "effect"), [("#p", "/picture", "seen"), ("#w", "/slow", "a worker fetched")]
+)
+def test_the_effect_of_a_picture_and_of_a_workers_worker_is_in_the_same_answer(
+    button: str, path: str, effect: str
+) -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        site.headers["/picture"] = "content-type: image/svg+xml\r\n"
+        site.headers["/outer"] = site.headers["/inner"] = "content-type: text/javascript\r\n"
+        site.delays[path] = 0.3
+        tab = await browser.new_tab(site.url())
+        assert effect in (await tab.act(Click(target=Target(selector=button)))).diff
+        assert [each.status for each in tab.log.network if each.url == site.url(path)] == [200]
 
     browse(PAGES, work)
 
@@ -111,7 +137,7 @@ def test_only_requests_since_the_action_count() -> None:
         _request(activity, "before")
         watch = activity.watch()
         assert not watch.is_busy
-        _request(activity, "image", kind="Image")
+        _request(activity, "font", kind="Font")
         assert not watch.is_busy
         _request(activity, "style", kind="Stylesheet")
         assert watch.is_busy
@@ -136,6 +162,20 @@ def test_what_a_page_polls_by_itself_is_not_waited_for() -> None:
         assert not watch.is_busy
         _request(activity, "other", "http://x/other")
         assert watch.is_busy
+
+    asyncio.run(run())
+
+
+def test_the_requests_of_a_worker_end_with_it() -> None:
+    async def run() -> None:
+        activity = Activity("main")
+        watch = activity.watch()
+        _request(activity, "picture", kind="Image")
+        assert watch.is_busy
+        activity.session_ended("another")
+        assert watch.is_busy
+        activity.session_ended("s")
+        assert not watch.is_busy
 
     asyncio.run(run())
 

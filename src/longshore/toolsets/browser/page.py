@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from msgspec import Struct
 
+from longshore.addresses import parse_ip
 from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed, Params
 from longshore.toolsets.browser.events import TabLog, clean
 from longshore.toolsets.browser.frames import Frames
@@ -24,6 +25,15 @@ CLOSING_SECONDS: Final = 2.0
 MOST_BODY_BYTES: Final = 10 << 20
 MOST_BODIES_BYTES: Final = 50 << 20
 """The response bodies that the browser keeps for us: of one request, and in all."""
+
+FOLLOW_REQUESTS: Final[tuple[str, Params]] = (
+    "Network.enable",
+    {"maxTotalBufferSize": MOST_BODIES_BYTES, "maxResourceBufferSize": MOST_BODY_BYTES},
+)
+KEEP_FROM_METADATA: Final[tuple[str, Params]] = (
+    "Fetch.enable",
+    {"patterns": [{"urlPattern": each} for each in METADATA_PATTERNS]},
+)
 
 MOST_MESSAGES: Final = 5_000
 """Console messages of a page during one call. More would keep us from all other pages."""
@@ -228,38 +238,44 @@ class Page:
 
     async def _enable(self, session: str) -> None:
         """Ask for the events of a session, all in one write."""
-        bodies = {"maxTotalBufferSize": MOST_BODIES_BYTES, "maxResourceBufferSize": MOST_BODY_BYTES}
-        children = {
-            "autoAttach": True,
-            "waitForDebuggerOnStart": False,
-            "flatten": True,
-            "filter": [{"type": "iframe"}],
-        }
         calls: list[tuple[str, Params]] = [
             ("Page.enable", {}),
             ("Page.setLifecycleEventsEnabled", {"enabled": True}),
             ("Runtime.enable", {}),
-            ("Network.enable", bodies),
             ("Log.enable", {}),
-            ("Target.setAutoAttach", children),
             ("Page.getFrameTree", {}),
         ]
-        if not self._has_proxy:
-            calls.append(("Fetch.enable", {"patterns": [{"urlPattern": each} for each in METADATA_PATTERNS]}))
         if session == self.session:
             calls += [
                 ("Inspector.enable", {}),
                 ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
                 ("Page.setInterceptFileChooserDialog", {"enabled": True}),
-                ("Runtime.runIfWaitingForDebugger", {}),
             ]
+        calls += self._following()
         futures = [self.connection.send(method, params, session) for method, params in calls]
         async with asyncio.timeout(ATTACH_SECONDS):
             answers = await asyncio.gather(*futures)
         tree = next(answer["frameTree"] for answer in answers if "frameTree" in answer)
         self.frames.take_tree(session, tree)
 
-    async def _enable_child(self, session: str) -> None:
+    def _following(self) -> list[tuple[str, Params]]:
+        """The calls that follow the requests of a frame or a worker, and of those that it starts, and let it start."""
+        children = {
+            "autoAttach": True,
+            # Its first requests are seen too. A user's popups would wait as well, also those that we don't attach to.
+            "waitForDebuggerOnStart": self._has_proxy,
+            "flatten": True,
+            "filter": [{"type": "iframe"}, {"type": "worker"}],
+        }
+        keeping = [] if self._has_proxy else [KEEP_FROM_METADATA]
+        return [
+            FOLLOW_REQUESTS,
+            ("Target.setAutoAttach", children),
+            *keeping,
+            ("Runtime.runIfWaitingForDebugger", {}),
+        ]
+
+    async def _enable_frame(self, session: str) -> None:
         try:
             await self._enable(session)
         except (CdpError, ConnectionClosed, TimeoutError):
@@ -297,6 +313,8 @@ class Page:
                 self._answer_dialog(session, params)
             case "Fetch.requestPaused":
                 self._check_request(session, params)
+            case "Network.responseReceived" if not self._has_proxy:
+                self._check_response(params["response"])
             case "Page.fileChooserOpened":
                 several = params.get("mode") == "selectMultiple"
                 if "backendNodeId" in params:
@@ -306,13 +324,22 @@ class Page:
                 pass
 
     def _check_request(self, session: str, params: Params) -> None:
-        """Block a request to a metadata service."""
+        """Block a request that names a metadata service."""
         asked = {"requestId": params["requestId"]}
         origin = origin_of_url(str(params["request"]["url"]))
         if origin is not None and OriginRules().origin_problem(origin):
             drop(self.connection.send("Fetch.failRequest", {**asked, "errorReason": "BlockedByClient"}, session))
         else:
             drop(self.connection.send("Fetch.continueRequest", asked, session))
+
+    def _check_response(self, response: Params) -> None:
+        """Leave a page that has reached a metadata service by another name."""
+        origin = origin_of_url(str(response.get("url", "")))
+        address = parse_ip(str(response.get("remoteIPAddress", "")).strip("[]"))
+        problem = origin and address and OriginRules().address_problem(origin, address)
+        if problem:
+            self.log.notices.add(f"{problem}; the page was left")
+            drop(self.connection.send("Page.navigate", {"url": "about:blank"}, self.session))
 
     def _is_flood(self, session: str) -> bool:
         """Count a console message, and stop the scripts of a page that writes too many."""
@@ -391,11 +418,13 @@ class Page:
 
     def _child_attached(self, params: Params) -> None:
         session, info = str(params["sessionId"]), params["targetInfo"]
-        if info.get("type") != "iframe":
-            return
         self._stops[session] = self.connection.listen(session, partial(self._take, session))
-        self.frames.moved(info["targetId"], session, info.get("parentFrameId"))
-        self._start(self._enable_child(session))
+        if info.get("type") == "iframe":
+            self.frames.moved(info["targetId"], session, info.get("parentFrameId"))
+            self._start(self._enable_frame(session))
+        else:  # a worker
+            for method, asked in self._following():
+                drop(self.connection.send(method, asked, session))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Work that ends with the page."""
@@ -407,6 +436,7 @@ class Page:
         stop = self._stops.pop(str(params.get("sessionId")), None)
         if stop is not None:
             stop()
+            self.activity.session_ended(str(params["sessionId"]))
         for frame in self.frames:
             if frame.session == params.get("sessionId"):
                 self.activity.loading_ended(frame.id)

@@ -11,6 +11,8 @@ SETTLE_SECONDS: Final = 5.0
 """The longest wait after an action."""
 REQUEST_SECONDS: Final = 3.0
 """A request that takes longer is taken for a long poll, and not waited for."""
+PICTURE_SECONDS: Final = 0.5
+"""A picture that takes longer changes nothing but itself, or counts visits, and is not waited for."""
 QUIET_MS: Final = 60
 """The DOM is quiet when it has not changed for so long: about four frames."""
 FILLED_QUIET_MS: Final = 30
@@ -25,7 +27,11 @@ POLLS: Final = 2
 """So often on its own, and a URL is one that the page polls: it says nothing about an action."""
 MOST_POLLED: Final = 200
 """URLs of which polls are counted."""
-WAITED_FOR: Final = frozenset({"Document", "XHR", "Fetch", "Script", "Stylesheet"})
+WAITED_FOR: Final = {
+    **dict.fromkeys(("Document", "XHR", "Fetch", "Script", "Stylesheet"), REQUEST_SECONDS),
+    "Image": PICTURE_SECONDS,
+}
+"""How long a request of each type is waited for. Those of others are not."""
 
 
 @final
@@ -69,21 +75,26 @@ class Watch:
     def _next_expiry(self) -> float | None:
         """When the first thing that still counts no longer does, None if nothing counts."""
         now = time.monotonic()
-        ends = [start + REQUEST_SECONDS for start, _ in self._requests.values()]
+        ends = [end for end, _ in self._requests.values()]
         ends += [start + REQUESTED_SECONDS for start in self._requested.values()]
         return min((end for end in ends if end > now), default=None)
 
     # -- called by Activity
 
-    def request_started(self, key: tuple[str, str], name: str) -> None:
+    def request_started(self, key: tuple[str, str], name: str, seconds: float) -> None:
+        """A request, which is waited for so long."""
         if key not in self._requests:
             self.started += 1
-        self._requests[key] = time.monotonic(), name
+        self._requests[key] = time.monotonic() + seconds, name
         self._changed.set()
 
     def request_ended(self, key: tuple[str, str]) -> None:
         if self._requests.pop(key, None) is not None:
             self._changed.set()
+
+    def session_ended(self, session: str) -> None:
+        for key in [key for key in self._requests if key[0] == session]:
+            self.request_ended(key)
 
     def navigation_requested(self, frame: str) -> None:
         self.started += 1
@@ -167,13 +178,19 @@ class Activity:
         for watch in self._watches:
             watch.loading_ended(frame)
 
+    def session_ended(self, session: str) -> None:
+        """A worker or a frame has ended, and its requests with it."""
+        for watch in self._watches:
+            watch.session_ended(session)
+
     def _navigation(self, frame: str, reason: Any) -> None:
         if reason != "initialFrameNavigation":
             for watch in self._watches:
                 watch.navigation_requested(frame)
 
     def _request(self, session: str, params: dict[str, Any]) -> None:
-        if params.get("type") not in WAITED_FOR:
+        seconds = WAITED_FOR.get(str(params.get("type")))
+        if seconds is None:
             return
         request = params.get("request", {})
         name = f"{request.get('method', 'GET')} {str(request.get('url', '')).split('?')[0][:200]}"
@@ -181,7 +198,7 @@ class Activity:
             self._count_poll(name)
         elif self._polls.get(name, 0) < POLLS:
             for watch in self._watches:
-                watch.request_started((session, params["requestId"]), name)
+                watch.request_started((session, params["requestId"]), name, seconds)
 
     def _ended(self, session: str, params: dict[str, Any]) -> None:
         for watch in self._watches:
