@@ -14,6 +14,7 @@ from tests.toolsets.browser.browsing import Site, browse
 from longshore.errors import ToolError
 from longshore.toolsets.browser.actions import AnswerDialog, Click, Field, Fill, Target, Wait
 from longshore.toolsets.browser.browser import Browser
+from longshore.toolsets.browser.tab import COMPARED_IN_PART
 
 PAGES = {
     "/": "<title>one</title><h1>First</h1><a href='/two'>two</a>",
@@ -214,6 +215,20 @@ def test_dialogs_are_dismissed_unless_a_step_says_otherwise() -> None:
         assert await tab.evaluate("o.textContent") == '"false"'
 
     browse(PAGES, work)
+
+
+def test_what_is_not_compared_of_a_long_page_is_said() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        tab = await browser.new_tab(site.url("/long"))
+        outcome = await tab.act(Click(target=Target(text="Change")))
+        assert outcome.diff == f"nothing changed in the part that was compared\n[{COMPARED_IN_PART}]"
+        assert await tab.changes() == outcome.diff
+        outcome = await tab.act(Click(target=Target(text="Rename")))
+        assert outcome.diff.endswith(f"button,focused Renamed\n[{COMPARED_IN_PART}]")
+
+    change = "<button onclick='end.textContent = 1; this.blur()'>Change</button>"
+    rename = "<button onclick='this.textContent += \"d\"'>Rename</button>"
+    browse({"/long": f"{change}{rename}{'<p>x' * 20_000}<p id=end>end"}, work)
 
 
 @pytest.mark.parametrize("path", ["/loop"])

@@ -42,6 +42,9 @@ RESTORE_SECONDS: Final = 10.0
 """How long the last URL of a replaced page may take to load."""
 DIFF_TOKENS: Final = 400
 TRUNCATED: Final = "the page has more nodes than are looked at; give a scope"
+COMPARED_IN_PART: Final = (
+    "only a part was compared: the page has more nodes than are looked at; give browser_snapshot a scope"
+)
 MOST_SHOWN_FRAMES: Final = 50
 """Frames of one document whose content is in a snapshot. More are advertisements, or an attack."""
 
@@ -59,7 +62,7 @@ class Outcome(Struct, frozen=True):
     title: str | None = None
     """Both only if they changed."""
     diff: str = ""
-    """What changed on the page. Empty also if there is another document."""
+    """What changed on the page, or in the part that was compared. Empty also if there is another document."""
     page: list[Line] | None = None
     """The lines of another document. Parts that are as on the page before are one line each."""
     failed: str | None = None
@@ -87,6 +90,9 @@ class Snapshot(Struct, frozen=True):
     url: str
     title: str
     truncated: bool
+
+
+NOTHING: Final = Snapshot([], "", "", False)
 
 
 class Match(Struct, frozen=True):
@@ -159,7 +165,7 @@ class Tab:
         self.closed = False
         self._acting = asyncio.Lock()
         self._opening = asyncio.Lock()
-        self._last_lines: list[Line] | None = None
+        self._last = NOTHING
 
     @property
     def url(self) -> str:
@@ -217,7 +223,7 @@ class Tab:
             loaded = await go(page)
             if loaded.download:
                 await self._host.downloads.wait(first, SETTLE_SECONDS, begins=True)
-            before, lines = self._last_lines or [], list[Line]()
+            before, lines = self._last.lines, list[Line]()
             if wait == "none":
                 await self.look(page)
             else:
@@ -253,9 +259,9 @@ class Tab:
 
     async def changes(self, max_tokens: int = DIFF_TOKENS, seconds: float = READ_SECONDS) -> str:
         """What changed since the last full snapshot or action."""
-        before = self._last_lines or []
+        before = self._last
         after = await self.snapshot(seconds=seconds)
-        return diff(before, after.lines, max_tokens, after.truncated)
+        return _changes(before, after, max_tokens)
 
     async def find(
         self,
@@ -440,7 +446,7 @@ class Tab:
             self.log.notices.take(),
             self.log.mask(after.url) if after.url != before.url else None,
             after.title if after.title != before.title else None,
-            "" if new_document else diff(before.lines, after.lines, DIFF_TOKENS, before.truncated or after.truncated),
+            "" if new_document else _changes(before, after, DIFF_TOKENS),
             fold_repeated(after.lines, before.lines) if new_document else None,
             failed,
         )
@@ -566,7 +572,7 @@ class Tab:
 
     async def _restore(self, page: Page, was: Page, restore: bool, seconds: float) -> None:
         """Load the last URL in the page that replaces another."""
-        self._last_lines = None
+        self._last = NOTHING
         if not restore or self.seen_url == "about:blank":
             self.log.notices.add(f"the page before was gone: {was.ended.result()}")
             return
@@ -590,7 +596,7 @@ class Tab:
 
     def _note(self, made: Snapshot) -> Snapshot:
         """Remember what the whole page looked like."""
-        self.seen_url, self.title, self._last_lines = made.url, made.title, made.lines
+        self.seen_url, self.title, self._last = made.url, made.title, made
         return made
 
     async def look(self, page: Page) -> None:
@@ -691,6 +697,15 @@ class Tab:
             view = (await page.call("Page.getLayoutMetrics"))["cssVisualViewport"]
             x, y = x + left + view["pageX"], y + top + view["pageY"]
         return Box(x, y, box.width, box.height)
+
+
+def _changes(before: Snapshot, after: Snapshot, max_tokens: int) -> str:
+    """What changed from one snapshot to the other. It says if they show only a part of the page."""
+    truncated = before.truncated or after.truncated
+    changes = diff(before.lines, after.lines, max_tokens, truncated)
+    return (
+        f"{changes or 'nothing changed in the part that was compared'}\n[{COMPARED_IN_PART}]" if truncated else changes
+    )
 
 
 def _loaded_by(until: float, seconds: float) -> float:
