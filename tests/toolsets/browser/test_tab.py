@@ -217,6 +217,20 @@ def test_dialogs_are_dismissed_unless_a_step_says_otherwise() -> None:
     browse(PAGES, work)
 
 
+def test_each_dialog_step_answers_one_dialog_in_order() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        tab = await browser.new_tab(site.url("/asks"))
+        steps = AnswerDialog(), AnswerDialog(accept=False), AnswerDialog(text="Ada")
+        outcome = await tab.act(*steps, Click(target=Target(text="Ask")))
+        assert outcome.line.startswith(
+            "The next dialog will be accepted; Dialog 2 from now will be dismissed; Dialog 3 from now will be accepted;"
+        )
+        assert await tab.evaluate("o.textContent") == '"true false Ada null"'
+
+    asks = "[confirm('a'), confirm('b'), prompt('c'), prompt('d')].map(String).join(' ')"
+    browse({"/asks": f'<button onclick="o.textContent = {asks}">Ask</button><p id=o>'}, work)
+
+
 def test_what_is_not_compared_of_a_long_page_is_said() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/long"))

@@ -147,7 +147,7 @@ class Upload(Struct, frozen=True, kw_only=True):
 
 
 class AnswerDialog(Struct, frozen=True, kw_only=True):
-    """How to answer the next dialog."""
+    """How to answer the next dialog that no step before this one is for."""
 
     accept: bool = True
     text: str | None = None
@@ -210,8 +210,9 @@ class Actions:
             case Upload():
                 return await self._upload(step)
             case AnswerDialog():
-                self._dialogs.arm(step.accept, step.text)
-                return f"The next dialog will be {'accepted' if step.accept else 'dismissed'}"
+                n = self._dialogs.arm(step.accept, step.text)
+                which = "The next dialog" if n == 1 else f"Dialog {n} from now"
+                return f"{which} will be {'accepted' if step.accept else 'dismissed'}"
 
     # -- elements
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, final
@@ -59,11 +60,10 @@ class FileChooser(Struct, frozen=True):
 
 @final
 class Dialogs:
-    """How dialogs are answered: dismissed, unless a step has said otherwise for the next one."""
+    """How dialogs are answered: dismissed, unless steps have said otherwise for the next ones."""
 
     def __init__(self) -> None:
-        self._accept: bool | None = None
-        self._text: str | None = None
+        self._answers: deque[tuple[bool, str | None]] = deque(maxlen=MOST_DIALOGS)
         self._opened = 0
 
     @property
@@ -75,13 +75,14 @@ class Dialogs:
         """Count from here on."""
         self._opened = 0
 
-    def arm(self, accept: bool, text: str | None = None) -> None:
-        """Answer the next dialog so."""
-        self._accept, self._text = accept, text
+    def arm(self, accept: bool, text: str | None = None) -> int:
+        """Answer the next dialog so that has no answer yet. Returns how many have one now."""
+        self._answers.append((accept, text))
+        return len(self._answers)
 
     def disarm(self) -> None:
-        """Answer the next dialog as if no step had said how: it is another page's."""
-        self._accept = self._text = None
+        """Answer dialogs as if no step had said how: they are another page's."""
+        self._answers.clear()
 
     def answer(self, kind: str, message: str) -> tuple[Params, str]:
         """The parameters of the answer, and the notice of it."""
@@ -89,8 +90,7 @@ class Dialogs:
         shown = f'{kind} "{clean(message)}"' if self._opened <= SHOWN_DIALOGS else "another dialog was"
         if kind == "beforeunload":
             return {"accept": True}, "the page asked whether to leave it: left"
-        accept, text = self._accept, self._text
-        self._accept = self._text = None
+        accept, text = self._answers.popleft() if self._answers else (None, None)
         if accept:
             typed = {} if text is None else {"promptText": text}
             return {"accept": True, **typed}, f"{shown} accepted{'' if text is None else ' with a text'}"
@@ -99,7 +99,7 @@ class Dialogs:
         hint = (
             ""
             if accept is False or self._opened > SHOWN_DIALOGS
-            else "; to accept it, put a dialog step before the one that opens it"
+            else "; to accept it, put a dialog step for each dialog before the step that opens them"
         )
         return {"accept": False}, f"{shown} dismissed{hint}"
 
