@@ -234,6 +234,25 @@ def test_an_element_is_waited_for_and_waits_are_bounded() -> None:
     browse(PAGES, work)
 
 
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("(() => { for (;;); })()", "waited 0.5 s, and the expression has not ended"),
+        ("new Promise(() => 0)", "waited 0.5 s, and the expression has not ended"),
+        ("setTimeout(() => location.reload()), new Promise(() => 0)", "waited 0.5 s, and the expression has not ended"),
+        ("o.missing.name", "the script failed at line 1: TypeError"),
+    ],
+)
+def test_a_wait_for_an_expression_without_a_value_ends_in_time_with_our_words(expression: str, problem: str) -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        tab = await browser.new_tab(site.url("/late"))
+        with pytest.raises(ToolError, match=problem):
+            await tab.act(Wait(expression=expression, seconds=0.5))
+        assert await tab.evaluate("1 + 1") == "2"
+
+    browse(PAGES, work)
+
+
 def test_steps_stop_at_the_first_that_fails_and_say_what_was_done() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/late"))

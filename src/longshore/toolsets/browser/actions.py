@@ -545,7 +545,7 @@ class Actions:
         if not step.idle and all(each is None for each in conditions):
             await asyncio.sleep(step.seconds)
             return f"Waited {step.seconds:g} s"
-        while (missing := await self._missing(step)) is not None:
+        while (missing := await self._missing(step, until)) is not None:
             if time.monotonic() >= until:
                 raise ToolError(f"waited {step.seconds:g} s, and {missing}; look at the page with a snapshot")
             await asyncio.sleep(RETRY_SECONDS)
@@ -563,7 +563,7 @@ class Actions:
                 self._page.activity.unwatch(watch)
         return "It is there" if step.text or step.target else "The wait is over"
 
-    async def _missing(self, step: Wait) -> str | None:
+    async def _missing(self, step: Wait, until: float) -> str | None:
         """What does not hold yet."""
         if step.url is not None and step.url not in self._frames.main.url:
             return f"the address is {clean(self._page.log.mask(self._frames.main.url))}"
@@ -575,8 +575,12 @@ class Actions:
             query = step.target.query()
             if not await self._check({k: v for k, v in query.items() if k in ("ref", "selector", "text")}):
                 return f"{quote(query)} is not there"
-        if step.expression is not None and not await holds(self._page, step.expression):
-            return "the expression is not true"
+        if step.expression is not None:
+            try:
+                if not await holds(self._page, step.expression, max(RETRY_SECONDS, until - time.monotonic())):
+                    return "the expression is not true"
+            except (CdpError, TimeoutError):
+                return "the expression has not ended"  # or the document is just being replaced
         return None
 
     async def _check(self, query: dict[str, str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from msgspec import Struct
@@ -68,9 +69,13 @@ async def evaluate(page: Page, script: str, element: ScriptElement | None, secon
     return str(_value(answer).get("value", "undefined"))
 
 
-async def holds(page: Page, expression: str) -> bool:
-    """Whether an expression is true, as JavaScript has it."""
-    result = await _run(page, expression, None, 5.0)
+async def holds(page: Page, expression: str, seconds: float) -> bool:
+    """Whether an expression is true, as JavaScript has it.
+
+    Raises TimeoutError or CdpError if it has no value within so many seconds.
+    """
+    async with asyncio.timeout(seconds):
+        result = await _run(page, expression, None, seconds)
     if "objectId" in result:
         return result.get("subtype") != "null"
     return bool(result.get("value"))
