@@ -245,6 +245,16 @@ def test_what_is_not_compared_of_a_long_page_is_said() -> None:
     browse({"/long": f"{change}{rename}{'<p>x' * 20_000}<p id=end>end"}, work)
 
 
+def test_a_frame_of_another_process_has_its_address() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        tab = await browser.new_tab(site.url("/outside"))
+        assert f"[frame f2 {site.url('/two', host='localhost')}]" in (await tab.read()).text
+        found = await tab.find(text="Second")
+        assert [match.path for match in found.matches] == [[f"frame f2 {site.url('/two', host='localhost')}"]]
+
+    browse({**PAGES, "/outside": "<iframe src=http://localhost:PORT/two></iframe>"}, work)
+
+
 @pytest.mark.parametrize("path", ["/loop"])
 def test_a_page_that_never_rests_is_an_error_in_time_and_usable_again(path: str) -> None:
     async def work(browser: Browser, site: Site) -> None:

@@ -550,7 +550,7 @@ class Actions:
                 raise ToolError(f"waited {step.seconds:g} s, and {missing}; look at the page with a snapshot")
             await asyncio.sleep(RETRY_SECONDS)
         if step.idle:
-            watch = self._page.activity.watch()
+            watch = self._page.activity.watch(since=0)
             try:
                 while True:
                     seen = watch.started

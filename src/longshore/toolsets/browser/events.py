@@ -29,6 +29,9 @@ MOST_SECRETS: Final = 100
 """Values of password fields that are masked in addresses. A tab has few of them; the oldest are forgotten."""
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 _PARAMETER: Final = re.compile(r"([?&#][^=&#\s]*=)([^&#\s]+)")
+CANCELLED: Final = "cancelled"
+ENDED_BEFORE: Final = "its page or worker ended before it"
+"""What came of it is not known: the browser cancels most of these requests, and reports none."""
 NOTICE_TEXT: Final = 200
 """Characters of a page's text in a notice."""
 
@@ -137,6 +140,9 @@ class Exchange(Struct):
     number: int
     request_id: str
     session: str
+    """The session that its last event came from, which has the body."""
+    loader: str
+    """The id of the document that sent it."""
     method: str
     url: str
     kind: str
@@ -209,7 +215,8 @@ class TabLog:
         self.network: Ring[Exchange] = Ring()
         self.notices = Notices()
         self.refs = RefNumbers()
-        self._running: dict[tuple[str, str], Exchange] = {}
+        self._running: dict[str, Exchange] = {}
+        """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
     def take(self, session: str, method: str, params: dict[str, Any]) -> None:
         """An event of a page."""
@@ -222,7 +229,7 @@ class TabLog:
                 self._finished(session, params, "")
             case "Network.loadingFailed":
                 why = params.get("blockedReason") or params.get("errorText") or "failed"
-                self._finished(session, params, "cancelled" if params.get("canceled") else str(why))
+                self._finished(session, params, CANCELLED if params.get("canceled") else str(why))
             case "Runtime.consoleAPICalled":
                 self._console(params)
             case "Runtime.exceptionThrown":
@@ -260,6 +267,18 @@ class TabLog:
         """The requests that have not ended."""
         return list(self._running.values())
 
+    def session_ended(self, session: str) -> None:
+        """A worker or a frame has ended, and its requests with it."""
+        for exchange in self.running():
+            if exchange.session == session:
+                self._end(exchange, ENDED_BEFORE)
+
+    def document_ended(self, loader: str) -> None:
+        """A document was replaced or removed, and its requests with it: the browser does not say so of each."""
+        for exchange in self.running():
+            if exchange.loader == loader:
+                self._end(exchange, ENDED_BEFORE)
+
     def omit(self, request_id: str) -> None:
         """Give no notice of this request: what came of it is in the answer."""
         for exchange in self.network:
@@ -271,8 +290,7 @@ class TabLog:
     # -- network
 
     def _started(self, session: str, params: dict[str, Any]) -> None:
-        key = session, params["requestId"]
-        before = self._running.pop(key, None)
+        before = self._running.pop(params["requestId"], None)
         redirect = params.get("redirectResponse")
         if before is not None and redirect:
             before.status, before.seconds = int(redirect.get("status", 0)), time.monotonic() - before.started
@@ -281,6 +299,7 @@ class TabLog:
             self.network.next_number(),
             params["requestId"],
             session,
+            str(params.get("loaderId", "")),
             clean(str(request.get("method", "GET")), 20),
             clean(self.mask(str(request.get("url", ""))), MOST_URL),
             str(params.get("type", "Other")),
@@ -290,25 +309,30 @@ class TabLog:
         self.network.add(exchange)
         while len(self._running) >= MOST_ENTRIES:
             self._running.pop(next(iter(self._running)))
-        self._running[key] = exchange
+        self._running[exchange.request_id] = exchange
 
     def _answered(self, session: str, params: dict[str, Any]) -> None:
-        exchange = self._running.get((session, params["requestId"]))
+        exchange = self._running.get(params["requestId"])
         if exchange is not None:
+            exchange.session = session
             response = params.get("response", {})
             exchange.status = int(response.get("status", 0))
             exchange.mime = clean(str(response.get("mimeType", "")), 100)
             exchange.received = self.mask(_headers(response))
 
     def _finished(self, session: str, params: dict[str, Any], problem: str) -> None:
-        exchange = self._running.pop((session, params["requestId"]), None)
-        if exchange is None:
-            return
-        if problem == "cancelled" and exchange.status:
+        exchange = self._running.get(params["requestId"])
+        if exchange is not None:
+            exchange.session, exchange.bytes = session, int(params.get("encodedDataLength", 0))
+            self._end(exchange, problem)
+
+    def _end(self, exchange: Exchange, problem: str) -> None:
+        del self._running[exchange.request_id]
+        is_cancelled = problem in (CANCELLED, ENDED_BEFORE)
+        if is_cancelled and exchange.status:
             problem = ""  # the page did not read the body, or may not: there was an answer
         exchange.seconds, exchange.problem = time.monotonic() - exchange.started, clean(problem, 100)
-        exchange.bytes = int(params.get("encodedDataLength", 0))
-        is_silent = exchange.is_reported or problem == "cancelled" or exchange.url.endswith("/favicon.ico")
+        is_silent = exchange.is_reported or exchange.url.endswith("/favicon.ico") or (is_cancelled and problem)
         if exchange.failed and not is_silent:
             self.notices.add(_failure(exchange))
 

@@ -69,13 +69,13 @@ class Frames:
 
     # -- events
 
-    def take(self, session: str, method: str, params: dict[str, Any]) -> None:
-        """An event of the page."""
+    def take(self, session: str, method: str, params: dict[str, Any]) -> list[str]:
+        """An event of the page. Returns the loaders of the documents that it ended."""
         match method:
             case "Page.frameAttached":
                 self._add(params["frameId"], params.get("parentFrameId"), session)
             case "Page.frameNavigated":
-                self._navigated(session, params["frame"])
+                return self._navigated(session, params["frame"])
             case "Page.navigatedWithinDocument":
                 if frame := self._frames.get(params["frameId"]):
                     frame.url = str(params.get("url", ""))
@@ -83,29 +83,45 @@ class Frames:
                 self._context_created(params["context"])
             case "Page.frameDetached":
                 if params.get("reason") != "swap":  # a swapped frame goes on in another process
-                    self._remove(params["frameId"])
+                    return self._remove(params["frameId"])
             case _:
                 pass
+        return []
 
     def take_tree(self, session: str, tree: dict[str, Any]) -> None:
         """A frame tree as the browser gave it when we attached."""
-        if tree["frame"]["id"] == self.main.id and self.main.loader:
-            return  # the page has navigated since
+        frame = self._add(tree["frame"]["id"], tree["frame"].get("parentId"), session)
+        if frame is None or frame.loader or frame.session != session:
+            return  # it has navigated or moved since
         self._navigated(session, tree["frame"])
         for child in tree.get("childFrames", ()):
             self.take_tree(session, child)
 
-    def moved(self, id: str, session: str, parent: str | None) -> None:
-        """A frame is now in a process of its own."""
+    def moved(self, id: str, session: str, parent: str | None) -> list[str]:
+        """A frame is now in a process of its own, with another document. Returns the loaders of those that ended."""
         frame = self._add(id, parent, session)
-        if frame is not None and frame.session != session:
-            frame.session, frame.script = session, None
+        if frame is None or frame.session == session:
+            return []
+        ended = self._loaders(frame)
+        frame.session, frame.script, frame.loader = session, None, ""
+        return ended
 
-    def _navigated(self, session: str, told: dict[str, Any]) -> None:
+    def _navigated(self, session: str, told: dict[str, Any]) -> list[str]:
         frame = self._add(told["id"], told.get("parentId"), session)
-        if frame is not None:
-            frame.session, frame.script = session, None
-            frame.url, frame.loader = str(told.get("url", "")) + str(told.get("urlFragment", "")), told["loaderId"]
+        if frame is None:
+            return []
+        ended = [] if frame.loader == told["loaderId"] else self._loaders(frame)
+        frame.session, frame.script = session, None
+        frame.url, frame.loader = str(told.get("url", "")) + str(told.get("urlFragment", "")), told["loaderId"]
+        return ended
+
+    def _loaders(self, frame: Frame) -> list[str]:
+        """The document of a frame, and those of the frames in it."""
+        loaders = [frame.loader] if frame.loader else []
+        for child in self:
+            if child.parent == frame.id:
+                loaders += self._loaders(child)
+        return loaders
 
     def _add(self, id: str, parent: str | None, session: str) -> Frame | None:
         frame = self._frames.get(id)
@@ -126,13 +142,15 @@ class Frames:
         """The world that a frame's own scripts run in, as the unique id of its execution context."""
         return self._contexts.get(frame.id)
 
-    def _remove(self, id: str) -> None:
-        if id == self.main.id:
-            return
-        self._frames.pop(id, None)
+    def _remove(self, id: str) -> list[str]:
+        if id == self.main.id or id not in self._frames:
+            return []
+        ended = self._loaders(self._frames[id])
+        del self._frames[id]
         self._contexts.pop(id, None)
         for child in [frame.id for frame in self if frame.parent == id]:
             self._remove(child)
+        return ended
 
     # -- scripts
 

@@ -176,8 +176,9 @@ class Page:
         """Stop following the page."""
         if not self.ended.done():
             self.ended.set_result(reason)
-        for stop in self._stops.values():
+        for session, stop in self._stops.items():
             stop()
+            self.log.session_ended(session)
         self._stops.clear()
         self._closing.cancel()
         for task in self._tasks:
@@ -299,7 +300,7 @@ class Page:
             return
         if method == "Runtime.consoleAPICalled" and self._is_flood(session):
             return
-        self.frames.take(session, method, params)
+        self._documents_ended(self.frames.take(session, method, params))
         self.activity.take(session, method, params)
         self.log.take(session, method, params)
         if session == self.session:
@@ -420,11 +421,16 @@ class Page:
         session, info = str(params["sessionId"]), params["targetInfo"]
         self._stops[session] = self.connection.listen(session, partial(self._take, session))
         if info.get("type") == "iframe":
-            self.frames.moved(info["targetId"], session, info.get("parentFrameId"))
+            self._documents_ended(self.frames.moved(info["targetId"], session, info.get("parentFrameId")))
             self._start(self._enable_frame(session))
         else:  # a worker
             for method, asked in self._following():
                 drop(self.connection.send(method, asked, session))
+
+    def _documents_ended(self, loaders: list[str]) -> None:
+        for loader in loaders:
+            self.activity.document_ended(loader)
+            self.log.document_ended(loader)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Work that ends with the page."""
@@ -437,6 +443,7 @@ class Page:
         if stop is not None:
             stop()
             self.activity.session_ended(str(params["sessionId"]))
+            self.log.session_ended(str(params["sessionId"]))
         for frame in self.frames:
             if frame.session == params.get("sessionId"):
                 self.activity.loading_ended(frame.id)

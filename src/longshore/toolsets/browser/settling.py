@@ -7,6 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, final
 
+from msgspec import Struct
+
 SETTLE_SECONDS: Final = 5.0
 """The longest wait after an action."""
 REQUEST_SECONDS: Final = 3.0
@@ -27,6 +29,13 @@ POLLS: Final = 2
 """So often on its own, and a URL is one that the page polls: it says nothing about an action."""
 MOST_POLLED: Final = 200
 """URLs of which polls are counted."""
+CONTINUES_SECONDS: Final = 0.1
+"""A request that one place in a script sends so soon after its last one was answered continues it, as a poll does.
+
+After a longer pause, the page has been quiet between the two.
+"""
+MOST_REQUESTS: Final = 500
+"""Requests that we follow. A page can start them without end."""
 WAITED_FOR: Final = {
     **dict.fromkeys(("Document", "XHR", "Fetch", "Script", "Stylesheet"), REQUEST_SECONDS),
     "Image": PICTURE_SECONDS,
@@ -38,12 +47,14 @@ WAITED_FOR: Final = {
 class Watch:
     """What began since an action, and what of it still runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: float) -> None:
+        self.since = since
+        """A time of the monotonic clock. Requests that continue one from before are not counted."""
         self.started = 0
         """How many requests and navigations began. It only grows."""
         self.new_document = False
         """Whether the main frame got another document."""
-        self._requests: dict[tuple[str, str], tuple[float, str]] = {}
+        self._requests: dict[str, tuple[float, str]] = {}
         self._requested: dict[str, float] = {}
         self._loading: set[str] = set()
         self._changed = asyncio.Event()
@@ -81,20 +92,16 @@ class Watch:
 
     # -- called by Activity
 
-    def request_started(self, key: tuple[str, str], name: str, seconds: float) -> None:
+    def request_started(self, id: str, name: str, seconds: float) -> None:
         """A request, which is waited for so long."""
-        if key not in self._requests:
+        if id not in self._requests:
             self.started += 1
-        self._requests[key] = time.monotonic() + seconds, name
+        self._requests[id] = time.monotonic() + seconds, name
         self._changed.set()
 
-    def request_ended(self, key: tuple[str, str]) -> None:
-        if self._requests.pop(key, None) is not None:
+    def request_ended(self, id: str) -> None:
+        if self._requests.pop(id, None) is not None:
             self._changed.set()
-
-    def session_ended(self, session: str) -> None:
-        for key in [key for key in self._requests if key[0] == session]:
-            self.request_ended(key)
 
     def navigation_requested(self, frame: str) -> None:
         self.started += 1
@@ -114,6 +121,22 @@ class Watch:
         self._changed.set()
 
 
+class Request(Struct):
+    """A request that runs, or that another may continue."""
+
+    sender: tuple[str, str]
+    """What it asks for, and the place in a script that sent it."""
+    loader: str
+    """The id of the document that sent it."""
+    session: str
+    began: float
+    """When the first of the requests that it continues began, or itself."""
+    answered: float | None = None
+    """When the last of its answer came. None if no request may continue it."""
+    is_continued: bool = False
+    has_ended: bool = False
+
+
 @final
 class Activity:
     """Follows the events of a page and tells the watches of running actions."""
@@ -122,11 +145,18 @@ class Activity:
         self._main_frame = main_frame
         self._watches: list[Watch] = []
         self._last_action = time.monotonic()
-        self._polls: dict[str, int] = {}
+        self._polls: dict[tuple[str, str], int] = {}
+        self._requests: dict[str, Request] = {}
+        """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
-    def watch(self) -> Watch:
-        """Begin to watch. Give it back to `unwatch`."""
-        watch = Watch()
+    def watch(self, since: float | None = None) -> Watch:
+        """Begin to watch what begins from now on, or continues what began since then. Give it back to `unwatch`."""
+        now = time.monotonic()
+        for request in self._requests.values():
+            # The action before this one waited so long at least, and nothing continued it.
+            if request.answered is not None and now - request.answered > FILLED_QUIET_MS / 1000:
+                request.answered = None
+        watch = Watch(now if since is None else since)
         self._watches.append(watch)
         return watch
 
@@ -149,9 +179,12 @@ class Activity:
             case "Network.requestWillBeSent":
                 self._request(session, params)
             case "Network.loadingFinished" | "Network.loadingFailed":
-                self._ended(session, params)
-            case "Network.responseReceived" if params.get("response", {}).get("mimeType") == "text/event-stream":
-                self._ended(session, params)
+                self._answered(session, params)
+                self._ended(params["requestId"])
+            case "Network.responseReceived":
+                self._answered(session, params)
+                if params.get("response", {}).get("mimeType") == "text/event-stream":
+                    self._ended(params["requestId"])
             case _:
                 pass
 
@@ -180,8 +213,13 @@ class Activity:
 
     def session_ended(self, session: str) -> None:
         """A worker or a frame has ended, and its requests with it."""
-        for watch in self._watches:
-            watch.session_ended(session)
+        for id in [id for id, request in self._requests.items() if request.session == session]:
+            self._ended(id)
+
+    def document_ended(self, loader: str) -> None:
+        """A document was replaced or removed, and its requests with it: the browser does not say so of each."""
+        for id in [id for id, request in self._requests.items() if request.loader == loader]:
+            self._ended(id)
 
     def _navigation(self, frame: str, reason: Any) -> None:
         if reason != "initialFrameNavigation":
@@ -194,22 +232,66 @@ class Activity:
             return
         request = params.get("request", {})
         name = f"{request.get('method', 'GET')} {str(request.get('url', '')).split('?')[0][:200]}"
+        sender = name, _place(params)
+        began = self._follow(session, params, sender)
         if not self._watches:
-            self._count_poll(name)
-        elif self._polls.get(name, 0) < POLLS:
+            self._count_poll(sender)
+        elif self._polls.get(sender, 0) < POLLS:
             for watch in self._watches:
-                watch.request_started((session, params["requestId"]), name, seconds)
+                if began >= watch.since:
+                    watch.request_started(params["requestId"], name, seconds)
 
-    def _ended(self, session: str, params: dict[str, Any]) -> None:
+    def _follow(self, session: str, params: dict[str, Any], sender: tuple[str, str]) -> float:
+        """Follow a request. Returns when the first of those that it continues began."""
+        id, now = params["requestId"], time.monotonic()
+        if id in self._requests:  # a redirect
+            return self._requests[id].began
+        before = next((each for each in self._requests.values() if _may_continue(each, sender, now)), None)
+        if before is not None:
+            before.is_continued = True
+        if len(self._requests) >= MOST_REQUESTS:
+            self._requests = {id: each for id, each in self._requests.items() if not each.has_ended}
+        while len(self._requests) >= MOST_REQUESTS:
+            self._requests.pop(next(iter(self._requests)))
+        began = now if before is None else before.began
+        self._requests[id] = Request(sender, str(params.get("loaderId", "")), session, began)
+        return began
+
+    def _answered(self, session: str, params: dict[str, Any]) -> None:
+        request = self._requests.get(params["requestId"])
+        if request is not None:
+            request.session = session
+            # What a page sends after it has cancelled a request is something new.
+            request.answered = None if params.get("canceled") else time.monotonic()
+
+    def _ended(self, id: str) -> None:
+        if id in self._requests:
+            self._requests[id].has_ended = True
         for watch in self._watches:
-            watch.request_ended((session, params["requestId"]))
+            watch.request_ended(id)
 
-    def _count_poll(self, name: str) -> None:
+    def _count_poll(self, sender: tuple[str, str]) -> None:
         if time.monotonic() - self._last_action < POLL_PAUSE_SECONDS:
             return
-        while len(self._polls) >= MOST_POLLED and name not in self._polls:
+        while len(self._polls) >= MOST_POLLED and sender not in self._polls:
             self._polls.pop(next(iter(self._polls)))
-        self._polls[name] = self._polls.get(name, 0) + 1
+        self._polls[sender] = self._polls.get(sender, 0) + 1
+
+
+def _place(params: dict[str, Any]) -> str:
+    """The place in a script that sends a request; empty if no script does."""
+    frames = params.get("initiator", {}).get("stack", {}).get("callFrames", ())
+    return ":".join(str(frames[0].get(name)) for name in ("scriptId", "lineNumber", "columnNumber")) if frames else ""
+
+
+def _may_continue(before: Request, sender: tuple[str, str], now: float) -> bool:
+    """Whether a request that is sent now continues that one."""
+    return (
+        before.sender == sender
+        and before.answered is not None
+        and not before.is_continued
+        and now - before.answered < CONTINUES_SECONDS
+    )
 
 
 async def settle(watch: Watch, quiet: Callable[[], Awaitable[None]], seconds: float = SETTLE_SECONDS) -> bool:

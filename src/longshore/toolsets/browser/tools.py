@@ -791,7 +791,7 @@ def _tab_line(id: str, is_current: bool, url: str, title: str) -> str:
 
 
 def _exchange_line(each: Exchange) -> str:
-    result = each.problem or (str(each.status) if each.status else "running")
+    result = each.problem or str(each.status or ("running" if each.seconds is None else "ended"))
     took = "" if each.seconds is None else f" {each.seconds * 1000:.0f} ms"
     return f"{each.number} {each.method} {clean(each.url, 200)} {each.kind} {result}{took}"
 
