@@ -98,7 +98,7 @@
   // where nobody scrolls to.
   const hidesAll = (element) => {
     const style = getComputedStyle(element), clip = style.clipPath;
-    if (clip === "inset(50%)" || clip === "inset(100%)" || style.filter.includes("opacity(0)")) return true;
+    if (clip === "inset(50%)" || clip === "inset(100%)" || isClipped(style) || style.filter.includes("opacity(0)")) return true;
     const box = element.getBoundingClientRect(), { width, height } = box;
     const thin = width <= 1 || height <= 1;
     if (thin || ((width <= MOST_BORDERS || height <= MOST_BORDERS) && (element.clientWidth === 0 || element.clientHeight === 0))) {
@@ -113,6 +113,12 @@
       if (isAway(element, box) && !showsOutside(element)) return true;
     }
     return (box.right <= 0 || box.bottom <= 0 || left >= view.width || top >= view.height) && style.position === "fixed";
+  };
+  // Whether the older `clip`, which only positioned elements have, leaves no more than a pixel's line.
+  const isClipped = ({ clip, position }) => {
+    if (clip === "auto") return false;
+    const [top, right, bottom, left] = clip.slice("rect(".length).split(", ").map(parseFloat);
+    return (bottom - top <= 1 || right - left <= 1) && /^(absolute|fixed)$/.test(position);
   };
   let view = null; // the window: to ask for it anew takes as long as a look at a style
   const MOST_BORDERS = 12; // pixels: an element that is larger is not its borders only
@@ -1089,6 +1095,7 @@
       const tag = tagOf(each);
       if (n > 0 && (tag === "option" ? !isOffered(each) : tag !== "optgroup" && !isSeen(each))) removed.push(copies[n]);
       else if (hidesText(each)) removed.push(...[...copies[n].childNodes].filter((node) => node.nodeType === 3));
+      else if (tag === "details" && !each.open) removed.push(...[...copies[n].childNodes].filter((node) => node.localName !== "summary"));
       if (isSecret(each)) {
         copies[n].removeAttribute("value");
         if (tagOf(each) === "textarea") removed.push(...copies[n].childNodes);
