@@ -37,6 +37,7 @@
   // -- reading elements. A form's fields can shadow its properties, so attributes are read through the prototype.
 
   const attributeOf = Element.prototype.getAttribute;
+  const matchesOf = Element.prototype.matches;
   const attribute = (element, name) => attributeOf.call(element, name);
   const tagOf = (element) => (typeof element.localName === "string" ? element.localName : "form");
   const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0e\ufeff]/g;
@@ -343,10 +344,12 @@
 
   // -- lines
 
+  // A fieldset disables what is in it.
+  const isDisabled = (element) => element.disabled === true || matchesOf.call(element, ":disabled") || attribute(element, "aria-disabled") === "true";
   const statesOf = (element) => {
     let text = "";
     const aria = (name) => attribute(element, `aria-${name}`);
-    if (element.disabled === true || aria("disabled") === "true") text += ",disabled";
+    if (isDisabled(element)) text += ",disabled";
     if (element.readOnly === true) text += ",readonly";
     if (element.indeterminate === true || aria("checked") === "mixed") text += ",mixed";
     else if (element.checked === true || aria("checked") === "true") text += ",checked";
@@ -356,7 +359,7 @@
     if (aria("pressed") === "true") text += ",pressed";
     if (aria("current") && aria("current") !== "false") text += ",current";
     if (element.required === true || aria("required") === "true") text += ",required";
-    if (aria("invalid") === "true" || (element.matches?.(":user-invalid") ?? false)) text += ",invalid";
+    if (aria("invalid") === "true" || matchesOf.call(element, ":user-invalid")) text += ",invalid";
     if (element.getRootNode().activeElement === element && document.hasFocus() && element !== document.body) text += ",focused";
     return text;
   };
@@ -1176,7 +1179,7 @@
     async prepare(ref, { action }) {
       const element = nodeOf(ref);
       const shown = shownFor(element);
-      if (action !== "none" && (element.disabled === true || element.matches(":disabled") || attribute(element, "aria-disabled") === "true")) return { problem: "is disabled", retry: true };
+      if (action !== "none" && isDisabled(element)) return { problem: "is disabled", retry: true };
       if (!isVisible(shown)) return { problem: "is not visible", retry: true };
       if (action !== "none" && element.closest("[inert]")) return { problem: "is in a part of the page that can't be used now", retry: true };
       if (!inView(boxOf(shown)) || !isHit(element, shown, centre(boxOf(shown)))) shown.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
