@@ -240,6 +240,26 @@ def test_a_page_is_read_as_markdown_text_html_and_tables(page: TestPage) -> None
 
 
 @pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<ol><li>x<li>y</ol>", "1. x\n2. y"),
+        ("<ol start=3><li>x<li value=7>y<li hidden>z<li>w</ol>", "3. x\n7. y\n8. w"),
+        ("<ol reversed><li>x<li>y</ol>", "2. x\n1. y"),
+        ("<ol reversed start=-1><li>x<li>y</ol>", "-1. x\n-2. y"),
+        ("<ul><li>x<ol><li>y<li>z</ol><li>w</ul>", "- x\n  1. y\n  2. z\n- w"),
+        ("<blockquote>q1<p>q2</blockquote>after", "> q1\n>\n> q2\n\nafter"),
+        ("before<blockquote><p>q1<blockquote>q2</blockquote></blockquote>", "before\n\n> q1\n>\n> > q2"),
+        ("<blockquote><ul><li>x<li>y</ul><pre>a\n b</pre></blockquote>", "> - x\n> - y\n>\n> ```\n> a\n>  b\n> ```"),
+        ("<ul><li><blockquote>q</blockquote><li>x</ul>", "- > q\n\n- x"),
+        ("<blockquote><hr>q<table><tr><td>a</table></blockquote>", "> ---\n>\n> q\n>\n> | a |\n> | --- |"),
+    ],
+)  # fmt: skip
+def test_lists_and_quotes_are_read_as(page: TestPage, html: str, expected: str) -> None:
+    page.set(html)
+    assert page.run(page.tab.read()).text == expected
+
+
+@pytest.mark.parametrize(
     "html",
     [
         "<input type=password name=pw value=hunter2>",

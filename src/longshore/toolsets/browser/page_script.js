@@ -1027,25 +1027,44 @@
 
   const markdown = (root, plain) => {
     const out = [];
-    let line = "", lead = ""; // the lead of a list's item is no part of its text
-    const end = (blank) => {
-      const text = line.replace(/[^\S\n]+/g, " ").replace(UNSEEN_BUT_LINES, "").trim();
-      if (text) {
-        out.push(lead + text);
+    const numbers = new Map(); // list -> the number of its next item
+    // What is before each line of a quote, and before the first line of a list's item: no part of the text.
+    let line = "", quoted = "", lead = "";
+    const put = (text) => {
+      for (const each of text.split("\n")) {
+        out.push((lead || quoted) + each);
         lead = "";
       }
-      if (blank && out.length && out[out.length - 1] !== "") out.push("");
+    };
+    const gap = () => out.length && !EMPTY_LINE.test(out.at(-1)) && out.push(quoted.trimEnd());
+    const endQuote = (around) => {
+      while (out.length && EMPTY_LINE.test(out.at(-1))) out.pop();
+      [quoted, lead] = [around, ""];
+      gap();
+    };
+    const end = (blank) => {
+      const text = line.replace(/[^\S\n]+/g, " ").replace(UNSEEN_BUT_LINES, "").trim();
+      if (text) put(text);
+      if (blank) gap();
       line = "";
+    };
+    const marker = (item) => {
+      const list = parentOf(item);
+      if (!list || tagOf(list) !== "ol") return "- ";
+      const first = list.hasAttribute("start") || !list.reversed ? list.start : list.querySelectorAll(":scope > li").length;
+      const number = item.hasAttribute("value") ? item.value : (numbers.get(list) ?? first);
+      numbers.set(list, number + (list.reversed ? -1 : 1));
+      return `${number}. `;
     };
     const cell = (node) => (isSeen(node) ? fold(textOf(node, 2000, true)).replace(/\|/g, "/") : "");
     const table = (node) => {
       end(true);
       const rows = [...node.rows].filter(isVisible);
       rows.forEach((row, n) => {
-        out.push(`| ${[...row.cells].map(cell).join(" | ")} |`);
-        if (n === 0 && !plain) out.push(`|${" --- |".repeat(row.cells.length)}`);
+        put(`| ${[...row.cells].map(cell).join(" | ")} |`);
+        if (n === 0 && !plain) put(`|${" --- |".repeat(row.cells.length)}`);
       });
-      out.push("");
+      gap();
     };
     const walk = (node, depth) => {
       if (node.nodeType === 3) {
@@ -1055,11 +1074,11 @@
       }
       if (node.nodeType !== 1) return;
       const tag = tagOf(node);
-      if (SKIPPED.has(tag) || tag === "svg" || !isSeen(node)) return;
+      if (SKIPPED.has(tag) || tag === "svg" || !(tag === "hr" ? isVisible : isSeen)(node)) return; // a rule is its borders only
       if (tag === "br") return end(false);
-      if (tag === "hr") return end(true), void (plain || out.push("---", ""));
+      if (tag === "hr") return end(true), void (plain || (put("---"), gap()));
       if (tag === "table" && !node.querySelector("table")) return table(node);
-      if (tag === "pre") return end(true), void out.push(plain ? shownCopy(node).textContent : `\`\`\`\n${shownCopy(node).textContent.replace(/\n+$/, "")}\n\`\`\``, "");
+      if (tag === "pre") return end(true), put(plain ? shownCopy(node).textContent : `\`\`\`\n${shownCopy(node).textContent.replace(/\n+$/, "")}\n\`\`\``), void gap();
       if (tag === "img") return void (attribute(node, "alt") && (line += plain ? ` ${attribute(node, "alt")} ` : ` ![${fold(attribute(node, "alt"))}] `));
       if (FIELDS.has(tag)) {
         if (tag === "select") line += ` ${fold(node.selectedOptions[0]?.text ?? "")} `;
@@ -1072,22 +1091,29 @@
       }
       if (tag === "code" && !plain) return void (line += `\`${textOf(node)}\``);
       const heading = /^h([1-6])$/.exec(tag);
-      const display = getComputedStyle(node).display, block = heading || !/^(inline|contents)/.test(display);
+      const isQuote = tag === "blockquote" && !plain;
+      const display = getComputedStyle(node).display, block = heading || isQuote || !/^(inline|contents)/.test(display);
       if (display.startsWith("inline-") && line) line += " ";
       const list = tag === "ul" || tag === "ol";
-      const apart = tag === "p" || heading !== null || (list && depth === 0);
+      const apart = tag === "p" || isQuote || heading !== null || (list && depth === 0);
       if (block) end(apart);
       if (heading && !plain) line += `${"#".repeat(Number(heading[1]))} `;
-      if (tag === "li" && !plain) lead = `${"  ".repeat(Math.max(0, depth - 1))}- `;
-      if (tag === "blockquote" && !plain) line += "> ";
+      const around = quoted;
+      if (tag === "li" && !plain) lead = `${quoted}${"  ".repeat(Math.max(0, depth - 1))}${marker(node)}`;
+      if (isQuote) {
+        lead &&= `${lead}> `;
+        quoted += "> ";
+      }
       for (const child of childrenOf(node)) walk(child, depth + (list ? 1 : 0));
       if (block) end(apart);
       else if (display.startsWith("inline-")) line += " ";
+      if (isQuote) endQuote(around);
     };
     walk(root, 0);
     end(false);
     return out.join("\n").replace(/\n{3,}/g, "\n\n").trim();
   };
+  const EMPTY_LINE = /^[> ]*$/;
   const UNSEEN_BUT_LINES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0e\ufeff]/g;
   // A copy without what is hidden, without comments, and without the values of passwords.
   const shownCopy = (root) => {
