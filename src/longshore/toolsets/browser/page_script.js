@@ -1381,8 +1381,8 @@
       const found = resolve(target);
       if (!found.element) return { problem: found.problem, x: 0, y: 0, width: 0, height: 0 };
       found.element.scrollIntoView({ block: "nearest", behavior: "instant" });
-      const box = found.element.getBoundingClientRect();
-      return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height };
+      const box = found.element.getBoundingClientRect(), isMain = window.top === window;
+      return { x: box.x + (isMain ? scrollX : 0), y: box.y + (isMain ? scrollY : 0), width: box.width, height: box.height };
     },
   };
   return {
