@@ -166,6 +166,7 @@ class Element(Struct, frozen=True):
     tag: str
     type: str
     secret: bool
+    multiple: bool
     found_again: bool
 
     def __str__(self) -> str:
@@ -602,6 +603,7 @@ class Actions:
             return await self._choose(step.paths, names)
         element = await self.find(step.target)
         if element.tag == "input" and element.type == "file":
+            _check_count(step.paths, element.multiple)
             object_id = await self.object_id(element)
             files = {"files": step.paths, "objectId": object_id}
             await self._page.call("DOM.setFileInputFiles", files, element.frame.session)
@@ -620,14 +622,15 @@ class Actions:
 
     async def _choose(self, paths: list[str], names: str) -> str:
         chooser = self._page.choosers.pop()
-        if len(paths) > 1 and not chooser.several:
-            raise ToolError(f"this field takes one file, not {len(paths)}")
+        _check_count(paths, chooser.several)
         await self._page.call("DOM.setFileInputFiles", {"files": paths, "backendNodeId": chooser.node}, chooser.session)
         return f"Gave {names} to the file dialog"
 
 
 def _element(frame: Frame, told: Located) -> Element:
-    return Element(frame, told.ref, told.role, told.name, told.tag, told.type, told.secret, told.found_again)
+    return Element(
+        frame, told.ref, told.role, told.name, told.tag, told.type, told.secret, told.multiple, told.found_again
+    )
 
 
 def _candidate(told: Located) -> Candidate:
@@ -644,6 +647,12 @@ def _listed(candidates: list[Candidate]) -> str:
     """The elements that a target can be replaced by, as the end of an error."""
     names = [f'{each.role} "{clean(each.name, 60)}" {each.ref}' for each in candidates[:5]]
     return f"; there is {', '.join(names)}" if names else "; take a snapshot or find it by text"
+
+
+def _check_count(paths: list[str], several: bool) -> None:
+    """Raises ToolError for more files than a field takes."""
+    if len(paths) > 1 and not several:
+        raise ToolError(f"this field takes one file, not {len(paths)}")
 
 
 def _entered(value: Value) -> str:

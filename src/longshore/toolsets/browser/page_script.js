@@ -736,7 +736,7 @@
   };
   const located = (element, foundAgain = false) => ({
     ...describeElement(element), tag: tagOf(element), type: element.type && typeof element.type === "string" ? element.type : "",
-    secret: isSecret(element), found_again: foundAgain,
+    secret: isSecret(element), multiple: element.multiple === true, found_again: foundAgain,
   });
   const several = (elements, what) => ({ problem: `${what} ${elements.length} elements`, candidates: elements.slice(0, 5).map(describeElement) });
   const same = (a, b) => fold(a).toLowerCase() === fold(b).toLowerCase();

@@ -89,6 +89,8 @@ class Located(Struct, frozen=True):
     type: str = ""
     secret: bool = False
     """Whether it is a field whose value is not shown."""
+    multiple: bool = False
+    """Whether it is a field that takes several files, or options."""
     found_again: bool = False
     problem: str = ""
     candidates: list[Candidate] = []
