@@ -360,12 +360,32 @@ def test_a_field_takes_a_value(page: TestPage, html: str, value: Value, expected
         ("<input type=checkbox id=x style='display:none'><label for=x>X</label>", True, "true"),
         ("<fieldset><legend>X</legend><label><input type=radio name=r>A</label><label><input type=radio name=r id=x>B</label></fieldset>", "B", "true"),
         ("<div role=radiogroup aria-label=X><input type=radio id=x aria-label=B></div>", "b", "true"),
+        ("<div id=d><input type=checkbox id=x aria-label=X onclick='d.innerHTML = \"<i id=x>\"; d.firstChild.checked = true'></div>", True, "true"),
+        ("<i role=switch id=x tabindex=0 aria-label=X aria-checked=false onclick='setTimeout(() => x.ariaChecked = x.checked = true, 100)'>x</i>", True, "true"),
     ],
 )  # fmt: skip
 def test_a_box_is_checked(page: TestPage, html: str, value: Value, expected: str) -> None:
     page.set(html)
     page.act(fill(value, label="X"))
     assert page.evaluate("x.checked") == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "value", "said"),
+    [
+        ("<input type=checkbox aria-label=X {}>", True, "was clicked, and is still not checked"),
+        ("<input type=checkbox aria-label=X checked {}>", False, "was clicked, and is still checked"),
+        ("<input type=radio aria-label=X {}>", True, "was clicked, and is still not checked"),
+        ("<i role=switch aria-label=X tabindex=0 {}>x</i>", True, "was clicked, and is still not checked"),
+        ("<div role=radiogroup aria-label=X><input type=radio aria-label=B {}></div>", "B", "is still not checked"),
+    ],
+)
+def test_a_box_that_stays_as_it_is_is_an_error_and_clicked_once(
+    page: TestPage, html: str, value: Value, said: str
+) -> None:
+    page.set(html.format("onclick='document.title += 1; return false'"))
+    assert said in page.refusal(fill(value, label="X"))
+    assert page.evaluate("document.title") == '"page1"'
 
 
 @pytest.mark.parametrize(

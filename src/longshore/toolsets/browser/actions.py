@@ -365,8 +365,6 @@ class Actions:
         if not step.fields:
             raise ToolError("fields is empty; give at least one with a value")
         filled = await self._fill_at_once(step.fields)
-        for element, field in zip(filled, step.fields, strict=False):
-            self._keep_secret(element, _entered(field.value))
         for field in step.fields[len(filled) :]:
             try:
                 element = await self.find(field.target)
@@ -381,11 +379,16 @@ class Actions:
             raise _after(filled, problem) from None
 
     async def _fill_at_once(self, fields: list[Field]) -> list[Element]:
-        """The first fields that one call fills, in the main frame."""
+        """The first fields that one call fills, in the main frame. Raises PageError for a box clicked in vain."""
         given = [{"target": field.target.query(), "value": field.value} for field in fields]
         main = self._frames.main
         found = await self._frames.use(main, lambda script: script.fill(given))
-        return [_element(main, each) for each in found]
+        filled = [_element(main, each) for each in found if not each.problem]
+        for element, field in zip(filled, fields, strict=False):
+            self._keep_secret(element, _entered(field.value))
+        if len(filled) < len(found):
+            raise _after(filled, PageError(f"{_element(main, found[-1])} {found[-1].problem}"))
+        return filled
 
     async def _submit(self, field: Element) -> str:
         """Submit the form of a field, as a person would: by Enter, or by the form's button. Returns what was done."""

@@ -990,13 +990,19 @@
     return { done: true, shown: picked.map((option) => fold(option.text)).join(", ") };
   };
   const CHECKED = new Map([["true", true], ["on", true], ["yes", true], ["1", true], ["false", false], ["off", false], ["no", false], ["0", false]]);
-  const check = (element, role, value) => {
+  const STATE_MS = 500; // what a page may take to show the new state of a box
+  const check = async (element, role, value) => {
     const wanted = CHECKED.get(String(value).trim().toLowerCase());
     if (wanted === undefined) return { problem: `takes true or false, not ${quote(String(value), 40)}`, options: [] };
     const now = () => (tagOf(element) === "input" ? element.checked : attribute(element, "aria-checked") === "true");
     if (role === "radio" && !wanted) return { problem: "is a radio button; choose another one instead", options: [] };
-    if (now() !== wanted) element.click();
-    return { done: true, shown: now() ? "checked" : "not checked" };
+    const isDone = () => now() === wanted || !element.isConnected; // a page may draw it anew
+    const shown = () => (now() ? "checked" : "not checked");
+    if (isDone()) return { done: true, shown: shown() };
+    element.click();
+    for (const end = performance.now() + STATE_MS; !isDone() && hasTimers() && performance.now() < end; ) await frames(1);
+    if (!isDone()) return { clicked: true, problem: `was clicked, and is still ${shown()}`, options: [] };
+    return { done: true, shown: shown() };
   };
   const chooseRadio = (group, value) => {
     const radios = [...within(group)].filter((each) => roleOf(each) === "radio");
@@ -1293,14 +1299,16 @@
       const suggested = isCompleted(element) || attribute(element, "role") === "combobox"; // else the browser itself suggests, if at all
       return { ref: found.length ? describeElement(found[0]).ref : "", options: options.slice(0, 20).map((each) => nameOf(each, "option")), open, suggested };
     },
-    // Fills fields in turn, up to the first that is not here, does not take its value, or wants keys.
+    // Fills fields in turn, up to the first that is not here, does not take its value, or wants keys. A box that was clicked in
+    // vain is the last, with the problem: another click would be one too many.
     async fill(fields) {
       const done = [];
       for (const { target, value } of fields) {
         const found = resolve(target);
         if (!found.element || wantsKeys(found.element)) break;
         const field = located(found.element, found.again);
-        const told = api.set_value(field.ref, value);
+        const told = await api.set_value(field.ref, value);
+        if (told.clicked) return { done: [...done, { ...field, problem: told.problem }] };
         if (told.problem || (String(value) && !told.shown)) break;
         done.push(field);
         await turn(); // the page may change the fields after this one

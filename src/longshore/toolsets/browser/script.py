@@ -238,7 +238,10 @@ class PageScript:
         return await self._call(SliderValue, "slider", ref)
 
     async def fill(self, fields: list[dict[str, Any]]) -> list[Located]:
-        """Fill fields, each of `target` and `value`, in turn. Returns those that were filled before one failed."""
+        """Fill fields, each of `target` and `value`, in turn. Returns those that were filled before one failed.
+
+        The last has a problem if it was clicked in vain.
+        """
         return (await self._call(dict[str, list[Located]], "fill", fields))["done"]
 
     async def submit(self, ref: str) -> Submission:
