@@ -598,6 +598,43 @@ async def test_a_wait_for_nothing_asks_for_a_condition() -> None:
         assert "Waited 0.1 s" in await ask(client, "wait", timeout_ms=100)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "document.querySelectorAll('button').length > 3",
+        "window.ready === undefined",
+        "(() => window.ready === undefined)()",
+        "() => document.title === 'Shop'",
+        "[...document.querySelectorAll('button')].some(each => each.textContent.includes('Add'))",
+        "return document.querySelector('input').value === ''",
+    ],
+)
+async def test_an_expression_that_reads_is_waited_for(expression: str) -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert "The wait is over" in await ask(client, "wait", expression=expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["document.title = 'x'", "() => { document.title = 'x' }", "document.body.remove()", "fetch('/slow')", "ready = 1"],
+)
+async def test_an_expression_that_changes_the_page_is_refused(expression: str) -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert "give one that only reads" in await refusal(client, "wait", expression=expression)
+        assert '["Shop",true,0]' in await ask(
+            client, "evaluate", script="[document.title, !!document.body, window.ready || 0]"
+        )
+        assert "/slow" not in site.asked
+
+
+async def test_a_function_that_is_false_is_waited_for() -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert "the expression is not true" in await refusal(client, "wait", expression="() => false", timeout_ms=100)
+
+
 @pytest.mark.parametrize("key", ["PageDown", "End"])
 async def test_what_a_page_loads_when_a_key_scrolls_is_in_the_answer(key: str) -> None:
     async with browsing() as (client, site):
