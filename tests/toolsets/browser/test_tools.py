@@ -400,6 +400,44 @@ async def test_tabs_are_listed_opened_and_closed() -> None:
         assert await ask(client, "close") == "b1 is closed"
 
 
+async def test_a_long_console_and_network_log_say_what_they_leave_out_and_how_to_get_it() -> None:
+    async with browsing() as (client, site):
+        site.pages["/log"] = "<script>for (let n = 1; n <= 300; n++) console.log(`message ${n}.`)</script>"
+
+        async def numbers(**given: Any) -> tuple[list[int], list[str]]:
+            lines = (await ask(client, "console", **given)).split("\n")[1:-1]
+            return [int(line.split()[0]) for line in lines if line[0] != "["], [
+                line for line in lines if line[0] == "["
+            ]
+
+        await ask(client, "navigate", url=site.url("/log"))
+        before = "[250 before these: browser_console since=0, or limit=300]"
+        assert await numbers() == ([*range(251, 301)], [before])
+        assert await numbers(limit=300) == ([*range(1, 301)], [])
+        assert await numbers(since=1) == ([*range(2, 52)], ["[… 249 more: browser_console since=51]"])
+        assert await numbers(since=290) == ([*range(291, 301)], [])
+        shown, notes = await numbers(max_tokens=300)
+        assert notes == [before, f"[… {300 - shown[-1]} more: browser_console since={shown[-1]}]"] and shown[0] == 251
+        assert (await numbers(since=shown[-1]))[0] == [*range(shown[-1] + 1, 301)]
+        listed = (await client.call_tool("browser_console_messages", {})).text
+        assert before in listed and "300 info message 300." in listed
+        await ask(client, "evaluate", script="Promise.all([...Array(40).keys()].map(n => fetch('/slow?' + n)))")
+        lines = (await ask(client, "network", filter="/slow", max_tokens=400)).split("\n")[1:-1]
+        last = int(lines[-2].split()[0])
+        assert lines[-1] == f"[… {40 - len(lines) + 1} more: browser_network since={last}]"
+        rest = (await ask(client, "network", filter="/slow", since=last)).split("\n")[1:-1]
+        assert len(lines) - 1 + len(rest) == 40
+
+
+async def test_a_console_that_has_dropped_messages_says_how_many() -> None:
+    async with browsing() as (client, site):
+        site.pages["/log"] = "<script>for (let n = 1; n <= 1100; n++) console.log(n)</script>"
+        await ask(client, "navigate", url=site.url("/log"))
+        shown = await ask(client, "console")
+        assert "[100 older ones are no longer kept]\n[950 before these: " in shown
+        assert "no longer kept" not in await ask(client, "console", since=100)
+
+
 async def test_a_screenshot_is_inline_and_linked() -> None:
     async with browsing() as (client, site):
         await ask(client, "navigate", url=site.url())

@@ -435,7 +435,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         ctx: Context,
         level: Annotated[Literal["error", "warning", "info", "debug"] | None, "and worse; info unless given"] = None,
         since: Annotated[int | None, "number of the last one seen"] = None,
-        limit: Annotated[int | None, "the last ones, if not 50"] = None,
+        limit: Annotated[int | None, "most messages, if not 50"] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -448,9 +448,15 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError(f"limit={limit}: give 1 to {MOST_ENTRIES}")
         levels = _LEVELS[: _LEVELS.index(level or "info") + 1]
         async with self._use(ctx, browserId, target, tab_id) as used:
-            entries = [each for each in used.tab.log.console.since(since or 0).entries if each.level in levels]
-            lines = [f"{each.number} {each.level} {each.text} ({each.where})" for each in entries[-(limit or 50) :]]
-            shown = fit_lines(lines, room_for_page(max_tokens), lambda end: f"{len(lines) - end} more: since=").text
+            found = used.tab.log.console.since(since or 0)
+            lines = {
+                each.number: f"{each.number} {each.level} {each.text} ({each.where})"
+                for each in found.entries
+                if each.level in levels
+            }
+            most = limit or 50
+            first = max(0, len(lines) - most) if since is None else 0
+            shown = _fit_log("browser_console", lines, found.dropped, room_for_page(max_tokens), first, most)
             return _answer(used, shown or "no messages", max_tokens)
 
     @tool(
@@ -479,14 +485,14 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         async with self._use(ctx, browserId, target, tab_id) as used:
             if id is not None:
                 return _answer(used, await _show_exchange(used.tab, id, room_for_page(max_tokens), seconds), max_tokens)
-            exchanges = [
-                each
-                for each in used.tab.log.network.since(since or 0).entries
+            found = used.tab.log.network.since(since or 0)
+            lines = {
+                each.number: _exchange_line(each)
+                for each in found.entries
                 if (filter is None or filter in each.url) and (not failed or each.failed)
-            ]
-            lines = [_exchange_line(each) for each in exchanges]
-            shown = fit_lines(lines, room_for_page(max_tokens), lambda end: f"{len(lines) - end} more: filter or since")
-            return _answer(used, shown.text or "no requests", max_tokens)
+            }
+            shown = _fit_log("browser_network", lines, found.dropped, room_for_page(max_tokens))
+            return _answer(used, shown or "no requests", max_tokens)
 
     # -- interaction
 
@@ -761,6 +767,22 @@ def _answer(used: Used, text: str, max_tokens: int) -> str:
     """What was read of a page, after what happened in it since the last answer."""
     happened = [*used.notes, *show_events(used.tab.log.notices.take())]
     return fence(used.place, used.tab.url, fit_ends("\n".join([*happened, text]), room_for_page(max_tokens)))
+
+
+def _fit_log(
+    tool: str, lines: dict[int, str], dropped: int, max_tokens: int, first: int = 0, most: int = MOST_ENTRIES
+) -> str:
+    """At most so many lines of a log, given by their numbers. Says what is left out, and how to get it."""
+    numbers = list(lines)[first : first + most]
+
+    def rest(end: int) -> str:
+        return f"{len(lines) - first - end} more: {tool} since={numbers[end - 1]}"
+
+    above = [f"[{dropped} older ones are no longer kept]"] if dropped else []
+    above += [f"[{first} before these: {tool} since=0, or limit={len(lines)}]"] if first else []
+    page = fit_lines([lines[each] for each in numbers], max_tokens, rest, heading="\n".join(above))
+    is_cut = page.complete and first + len(numbers) < len(lines)
+    return f"{page.text}\n[… {rest(page.end)}]" if is_cut else page.text
 
 
 def _nothing(cursor: int | None, mode: str | None, scope: str | None) -> str:
