@@ -93,6 +93,24 @@ def test_an_element_that_an_answer_has_shown_with_another_ref_keeps_it(page: Tes
     assert "found again" in page.act(click(ref=second)).line
 
 
+def test_an_element_that_no_answer_has_shown_is_found_again(page: TestPage) -> None:
+    page.set("<div id=d><button>Add</button></div>")
+    ref = page.ref("Add")
+    for _ in range(2):
+        page.evaluate("d.innerHTML = '<button>Add</button>'")
+        page.run(page.tab.snapshot())
+    assert "found again" in page.act(click(ref=ref)).line
+
+
+def test_one_of_several_that_no_answer_has_shown_is_not_guessed(page: TestPage) -> None:
+    page.set("<div id=d><button>Add</button></div>")
+    ref = page.ref("Add")
+    page.evaluate("d.innerHTML = '<button>Add</button>'.repeat(2)")
+    page.run(page.tab.snapshot())
+    page.evaluate("d.lastChild.remove()")
+    assert "no longer on the page" in page.refusal(click(ref=ref))
+
+
 def test_an_element_that_is_gone_and_a_ref_of_nothing_are_told(page: TestPage) -> None:
     page.set("<button id=b>Add</button>")
     ref = page.ref("Add")

@@ -400,6 +400,47 @@ async def test_tabs_are_listed_opened_and_closed() -> None:
         assert await ask(client, "close") == "b1 is closed"
 
 
+async def test_a_ref_of_another_tab_is_an_error_that_names_the_tab() -> None:
+    async with browsing() as (client, site):
+        site.pages["/framed"] = "<iframe srcdoc='<button>In</button>'></iframe><button>Out</button>"
+        assert "e1 button Add\n" in await ask(client, "navigate", url=site.url())
+        shown = await ask(client, "tabs", action="new", url=site.url("/framed"))
+        inner = re.search(r"(t2f\d+e1) button In\n", shown)
+        assert inner is not None and "t2e2 button Out\n" in shown
+        for ref in (inner[1], "t2e2"):
+            assert f" {ref}\n" in await ask(client, "click", ref=ref)
+        assert "t2e2 button,focused Out" in await ask(client, "find", role="button", text="Out")
+        said = await refusal(client, "click", ref="e1")
+        assert "e1 is a ref of tab t1; give tab_id=t1, or take a snapshot for the refs of t2" in said
+        assert "is a ref of tab t2" in await refusal(client, "snapshot", scope=inner[1], tab_id="t1")
+        assert "e1 button,focused Added\n" in await ask(client, "click", ref="e1", tab_id="t1")
+
+
+ROWS = """<div id=d></div><script>
+const rows = [...Array(150).keys()], counts = rows.map(() => 0);
+const row = (n) => `<li>Item ${n} <span>${counts[n]}</span> <button onclick="add(${n})">Add ${n}</button></li>`;
+function add(n) { counts[n] += 1; d.innerHTML = `<ul>${rows.map(row).join("")}</ul>`; }
+add(0);
+</script>"""
+
+
+async def test_a_ref_is_found_again_if_no_answer_has_the_new_one() -> None:
+    async with browsing() as (client, site):
+        site.pages["/rows"] = ROWS
+        shown = await ask(client, "navigate", url=site.url("/rows"))
+        refs = {name: ref for ref, name in re.findall(r"(e\d+) button Add (\d+)\n", shown)}
+        shown = await ask(client, "click", ref=refs["5"])
+        assert " left out; browser_snapshot shows the page]" in shown and "button Add 80\n" not in shown
+        await ask(client, "find", text="Add 81")
+        await ask(client, "read")
+        assert f'Clicked button "Add 80" {refs["80"]} (found again after it was replaced)' in await ask(
+            client, "click", ref=refs["80"]
+        )
+        assert '"1,1,1"' in await ask(client, "evaluate", script="[0, 5, 80].map(n => counts[n]).join()")
+        shown = await ask(client, "find", text="Add 81")
+        assert "is no longer on the page" in await refusal(client, "click", ref=refs["81"])
+
+
 async def test_a_long_console_and_network_log_say_what_they_leave_out_and_how_to_get_it() -> None:
     async with browsing() as (client, site):
         site.pages["/log"] = "<script>for (let n = 1; n <= 300; n++) console.log(`message ${n}.`)</script>"

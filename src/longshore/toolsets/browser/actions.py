@@ -428,7 +428,7 @@ class Actions:
     def _keep_secret(self, element: Element, text: str) -> None:
         """A form may send what is entered in a password field in its address."""
         if element.secret:
-            self._page.log.add_secret(text)
+            self._page.log.secrets.add(text)
 
     async def _fill_combobox(self, element: Element, text: str) -> None:
         """Type into a field with suggestions, and take the one that is exactly what was typed."""

@@ -14,23 +14,25 @@
 
   const refs = new WeakMap();
   const known = new Map(); // ref -> {node, role, name}
-  const owners = new Map(); // role and name -> the ref that has them; "" once two elements had them at the same time
-  const unshown = new Set(); // refs that were given, but to lines that no answer has
-  let isShown = true;
+  const inAnswers = new Set(); // refs that an answer has shown
+  // role and name -> {ref: the one that answers mean by them, latest: the one that had them last, several: whether two elements
+  // had them at the same time}
+  const owners = new Map();
+  const ownerOf = ({ role, name }) => {
+    const key = `${role} ${name}`;
+    if (!owners.has(key)) owners.set(key, { ref: "", latest: "", several: false });
+    return owners.get(key);
+  };
   const refOf = (element, role, name) => {
     let ref = refs.get(element);
-    if (!ref) {
-      ref = `${prefix}e${++last}`;
-      refs.set(element, ref);
-      unshown.add(ref);
-    }
-    const entry = known.get(ref), isFirst = isShown && unshown.delete(ref);
-    if (!isFirst && entry?.name === name && entry.role === role && entry.node.deref() === element) return ref;
+    if (!ref) refs.set(element, (ref = `${prefix}e${++last}`));
+    const entry = known.get(ref);
+    if (entry?.name === name && entry.role === role && entry.node.deref() === element) return ref;
     known.set(ref, { node: new WeakRef(element), role, name });
-    const key = `${role} ${name}`, owner = owners.get(key);
-    if (owner === ref || owner === "") return ref;
-    if (known.get(owner)?.node.deref()?.isConnected) owners.set(key, "");
-    else if (isShown || owner === undefined) owners.set(key, ref);
+    const owner = ownerOf({ role, name });
+    owner.ref ||= ref;
+    if (owner.latest !== ref && known.get(owner.latest)?.node.deref()?.isConnected) owner.several = true;
+    owner.latest = ref;
     return ref;
   };
 
@@ -636,7 +638,7 @@
     const own = line.ref ? line.ref.length : line.text.startsWith(TEXT) ? TEXT.length : 0;
     return (line.ref ?? "") + line.text.slice(own).replace(REF_IN_TEXT, "'$&'");
   };
-  const REF_IN_TEXT = /(?<![^ ])(f\d+)?e\d+(?![^ ])/g;
+  const REF_IN_TEXT = /(?<![^ ])(t\d+)?(f\d+)?e\d+(?![^ ])/g;
   const LEAST_SCROLLED = 50; // pixels
   const FOCUSABLE = "a[href]:not([tabindex='-1']), button:not([tabindex='-1']), input:not([type=hidden], [tabindex='-1']), select, textarea, [tabindex='0']";
   const hasNoBox = (element) => {
@@ -687,7 +689,7 @@
     const heading = by && element.getRootNode().getElementById?.(by.trim());
     return Boolean(heading && HEADING.test(roleOf(heading) ?? "") && element.contains(heading) && isVisible(heading));
   };
-  const REF = /^(f\d+)?e\d+$/;
+  const REF = /^(t\d+)?(f\d+)?e\d+$/;
   // Whether a line, or a cell of a row, is of this role or in this state.
   const hasRole = (text, role) => {
     const words = text.split(" ");
@@ -755,10 +757,11 @@
     if (!entry.name) return { problem: "is no longer on the page" };
     const again = [...everything(document)].filter((element) => (roleOf(element) ?? (entry.role === "clickable" && isClickable(element) ? "clickable" : null)) === entry.role && isVisible(element) && nameOf(element, entry.role) === entry.name);
     // It is another one where an answer has called it so, and may be where there were two: then one of a list has gone.
-    const isNew = (element) => !refs.has(element) || unshown.has(refs.get(element));
-    if (again.length === 1 && isNew(again[0]) && owners.get(`${entry.role} ${entry.name}`) === ref) {
+    const owner = ownerOf(entry);
+    if (again.length === 1 && !inAnswers.has(refs.get(again[0])) && owner.ref === ref && !owner.several) {
       refs.set(again[0], ref);
       known.set(ref, { ...entry, node: new WeakRef(again[0]) });
+      owner.latest = ref;
       return { node: again[0], again: true };
     }
     const like = ["", ", and what is like it may be another", ", and several are like it"][Math.min(2, again.length)];
@@ -1157,8 +1160,7 @@
   const MOST_WAITED_TEXT = 1e6; // characters
 
   const api = {
-    snapshot({ mode, target, depth, links, limit, shown = true }) {
-      isShown = shown;
+    snapshot({ mode, target, depth, links, limit }) {
       let root = top();
       if (target) {
         const found = resolve(target);
@@ -1396,11 +1398,19 @@
   return {
     element: api.element,
     call(name, args) {
-      isShown = true;
       const told = (value) => ({ value, last, unexamined: unexamined.size });
       forget();
       const value = api[name](...args);
       return value instanceof Promise ? value.then(told) : told(value);
+    },
+    // Note refs that an answer shows. One of an element that is gone may just stand in an error.
+    show(given) {
+      for (const ref of given) {
+        const entry = known.get(ref);
+        if (!entry || (inAnswers.has(ref) && !entry.node.deref()?.isConnected)) continue;
+        inAnswers.add(ref);
+        ownerOf(entry).ref = ref;
+      }
     },
     // The elements that may have closed shadow roots, and those roots.
     hosts: () => [...unexamined].slice(0, MOST_HOSTS),

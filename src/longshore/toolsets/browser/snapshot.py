@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.registry.token_budget import DEFAULT_TOKENS, Page, fit_lines
-from longshore.toolsets.browser.script import Line
+from longshore.toolsets.browser.script import REF, Line
 
 __all__ = ["Line", "compose", "diff", "fold_behind", "fold_repeated", "outline", "render", "shorten_texts"]
 
@@ -41,7 +41,7 @@ class Change(Struct, frozen=True):
 
 
 _REPEATED: Final = frozenset(("banner", "navigation", "contentinfo", "complementary"))
-_REFS_AND_PLACE: Final = re.compile(r"\b(?:f\d+)?e\d+ |,(?:current|focused)\b")
+_REFS_AND_PLACE: Final = re.compile(rf"\b{REF} |,(?:current|focused)\b")
 _HEADING: Final = re.compile(r"(^|,)h[1-6]$")
 _OUTLINED: Final = frozenset(
     ("banner", "navigation", "main", "complementary", "contentinfo", "search", "form", "region", "dialog", "table")
