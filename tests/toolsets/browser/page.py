@@ -20,7 +20,7 @@ from longshore.toolsets.browser.snapshot import Line, fold_behind
 from longshore.toolsets.browser.tab import Outcome, Snapshot, Tab
 
 WAIT_SECONDS = 60.0
-_REF = re.compile(r"(?<![\w.#])((?:f\d+)?e\d+)(?=[ ]|$)")
+_REF = re.compile(r"(?<![\w.#])((?:t\d+)?(?:f\d+)?e\d+)(?=[ ]|$)")
 
 T = TypeVar("T")
 
@@ -57,7 +57,14 @@ class TestPage:
         return self.run(page.frames.script(page.frames.main))
 
     def snapshot(self, **options: Any) -> Snapshot:
-        return self.run(self.tab.snapshot(**options))
+        """The page's lines, all of which an answer shows."""
+
+        async def answer() -> Snapshot:
+            made = await self.tab.snapshot(**options)
+            self.tab.prepare_answer("\n".join(line.text for line in made.lines))
+            return made
+
+        return self.run(answer())
 
     def lines(self, html: str | None = None, **options: Any) -> list[str]:
         """The lines of a page as a model sees them, with the refs counted from e1."""

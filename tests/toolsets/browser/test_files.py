@@ -59,6 +59,18 @@ async def test_br_4_no_file_outside_the_folders_is_uploaded(tmp_path: Path, monk
         assert '"fine"' in await ask(client, "evaluate", script="f.files[0].text()")
 
 
+async def test_a_field_that_takes_one_file_gets_no_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text(name)
+    paths = ["one.txt", "two.txt"]
+    async with attacked({"/": "<input type=file id=one><input type=file id=many multiple>"}) as (client, site):
+        await ask(client, "navigate", url=site.url("/"))
+        assert "this field takes one file, not 2" in await answer(client, "files", paths=paths, selector="#one")
+        assert "Gave 2 files" in await answer(client, "files", paths=paths, selector="#many")
+        assert "[0,2]" in await ask(client, "evaluate", script="[one.files.length, many.files.length]")
+
+
 async def links(client: Client) -> list[ResourceLink]:
     got = await client.call_tool("browser_files", {})
     return [each for each in got.content if isinstance(each, ResourceLink)]

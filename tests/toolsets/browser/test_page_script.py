@@ -181,6 +181,16 @@ NAMES: list[Case] = [
 
 STATES: list[Case] = [
     (
+        "form with a field named matches",
+        "<form onclick=''><input name=matches><p>x</p></form>",
+        ["e1 clickable x", " e2 textbox matches"],
+    ),
+    (
+        "disabled by a fieldset",
+        "<fieldset disabled><legend>F <button>L</button></legend><label>A <input></label><button>B</button></fieldset>",
+        ["group F L", " e1 textbox,disabled A", " e2 button,disabled B"],
+    ),
+    (
         "disabled",
         "<button disabled>A</button><button aria-disabled=true>B</button>",
         ["e1 button,disabled A", "e2 button,disabled B"],

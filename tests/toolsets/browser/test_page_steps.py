@@ -93,6 +93,24 @@ def test_an_element_that_an_answer_has_shown_with_another_ref_keeps_it(page: Tes
     assert "found again" in page.act(click(ref=second)).line
 
 
+def test_an_element_that_no_answer_has_shown_is_found_again(page: TestPage) -> None:
+    page.set("<div id=d><button>Add</button></div>")
+    ref = page.ref("Add")
+    for _ in range(2):
+        page.evaluate("d.innerHTML = '<button>Add</button>'")
+        page.run(page.tab.snapshot())
+    assert "found again" in page.act(click(ref=ref)).line
+
+
+def test_one_of_several_that_no_answer_has_shown_is_not_guessed(page: TestPage) -> None:
+    page.set("<div id=d><button>Add</button></div>")
+    ref = page.ref("Add")
+    page.evaluate("d.innerHTML = '<button>Add</button>'.repeat(2)")
+    page.run(page.tab.snapshot())
+    page.evaluate("d.lastChild.remove()")
+    assert "no longer on the page" in page.refusal(click(ref=ref))
+
+
 def test_an_element_that_is_gone_and_a_ref_of_nothing_are_told(page: TestPage) -> None:
     page.set("<button id=b>Add</button>")
     ref = page.ref("Add")
@@ -240,6 +258,26 @@ def test_a_page_is_read_as_markdown_text_html_and_tables(page: TestPage) -> None
 
 
 @pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<ol><li>x<li>y</ol>", "1. x\n2. y"),
+        ("<ol start=3><li>x<li value=7>y<li hidden>z<li>w</ol>", "3. x\n7. y\n8. w"),
+        ("<ol reversed><li>x<li>y</ol>", "2. x\n1. y"),
+        ("<ol reversed start=-1><li>x<li>y</ol>", "-1. x\n-2. y"),
+        ("<ul><li>x<ol><li>y<li>z</ol><li>w</ul>", "- x\n  1. y\n  2. z\n- w"),
+        ("<blockquote>q1<p>q2</blockquote>after", "> q1\n>\n> q2\n\nafter"),
+        ("before<blockquote><p>q1<blockquote>q2</blockquote></blockquote>", "before\n\n> q1\n>\n> > q2"),
+        ("<blockquote><ul><li>x<li>y</ul><pre>a\n b</pre></blockquote>", "> - x\n> - y\n>\n> ```\n> a\n>  b\n> ```"),
+        ("<ul><li><blockquote>q</blockquote><li>x</ul>", "- > q\n\n- x"),
+        ("<blockquote><hr>q<table><tr><td>a</table></blockquote>", "> ---\n>\n> q\n>\n> | a |\n> | --- |"),
+    ],
+)  # fmt: skip
+def test_lists_and_quotes_are_read_as(page: TestPage, html: str, expected: str) -> None:
+    page.set(html)
+    assert page.run(page.tab.read()).text == expected
+
+
+@pytest.mark.parametrize(
     "html",
     [
         "<input type=password name=pw value=hunter2>",
@@ -340,12 +378,32 @@ def test_a_field_takes_a_value(page: TestPage, html: str, value: Value, expected
         ("<input type=checkbox id=x style='display:none'><label for=x>X</label>", True, "true"),
         ("<fieldset><legend>X</legend><label><input type=radio name=r>A</label><label><input type=radio name=r id=x>B</label></fieldset>", "B", "true"),
         ("<div role=radiogroup aria-label=X><input type=radio id=x aria-label=B></div>", "b", "true"),
+        ("<div id=d><input type=checkbox id=x aria-label=X onclick='d.innerHTML = \"<i id=x>\"; d.firstChild.checked = true'></div>", True, "true"),
+        ("<i role=switch id=x tabindex=0 aria-label=X aria-checked=false onclick='setTimeout(() => x.ariaChecked = x.checked = true, 100)'>x</i>", True, "true"),
     ],
 )  # fmt: skip
 def test_a_box_is_checked(page: TestPage, html: str, value: Value, expected: str) -> None:
     page.set(html)
     page.act(fill(value, label="X"))
     assert page.evaluate("x.checked") == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "value", "said"),
+    [
+        ("<input type=checkbox aria-label=X {}>", True, "was clicked, and is still not checked"),
+        ("<input type=checkbox aria-label=X checked {}>", False, "was clicked, and is still checked"),
+        ("<input type=radio aria-label=X {}>", True, "was clicked, and is still not checked"),
+        ("<i role=switch aria-label=X tabindex=0 {}>x</i>", True, "was clicked, and is still not checked"),
+        ("<div role=radiogroup aria-label=X><input type=radio aria-label=B {}></div>", "B", "is still not checked"),
+    ],
+)
+def test_a_box_that_stays_as_it_is_is_an_error_and_clicked_once(
+    page: TestPage, html: str, value: Value, said: str
+) -> None:
+    page.set(html.format("onclick='document.title += 1; return false'"))
+    assert said in page.refusal(fill(value, label="X"))
+    assert page.evaluate("document.title") == '"page1"'
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from longshore.toolsets.browser.events import MOST_SECRETS, TabLog
+from longshore.toolsets.browser.events import TabLog
+from longshore.toolsets.browser.masking import LEAST_MASKED, MOST_SECRETS, Secrets
 
 from .test_tools import ask, browsing, refusal
 
@@ -33,8 +34,40 @@ async def test_a_password_that_a_form_sends_in_its_address_is_masked() -> None:
         said.append(await ask(client, "click", text="Move"))
         said.append(await refusal(client, "wait", url="/elsewhere", timeout_ms=300))
         said.append(await ask(client, "navigate", action="reload"))
+        said.append(await ask(client, "evaluate", script="location.href"))
         assert not [each for each in said if "hunter2" in each]
-        assert "hunter2" in await ask(client, "evaluate", script="location.href")  # what the script asked for
+
+
+ECHO = """<title>Echo</title><input id=p type=password aria-label=Password><p id=o></p><script>
+function show() {
+  console.log("typed", p.value); o.textContent = document.title = p.value; alert(p.value);
+}</script><button onclick="show()">Show</button><button onclick="throw p.value">Throw</button>"""
+
+
+async def test_a_password_that_the_page_repeats_is_masked_in_all_answers() -> None:
+    async with browsing() as (client, site):
+        site.pages["/echo"] = ECHO
+        await ask(client, "navigate", url=site.url("/echo"))
+        await ask(client, "fill", fields=[{"label": "Password", "value": 'hunter"22'}])
+        said = [await ask(client, "click", text="Show")]
+        assert "title '••••'" in said[0] and 'alert "••••"' in said[0] and "\n+ > ••••\n" in said[0]
+        said += [await ask(client, name) for name in ("console", "snapshot", "read", "tabs")]
+        assert all("••••" in each for each in said)
+        said.append(await ask(client, "read", format="html"))
+        said.append(await ask(client, "find", text="hunter"))
+        said.append(await ask(client, "evaluate", script="[p.value]"))
+        said.append(await ask(client, "click", text="Throw"))
+        said.append(await refusal(client, "evaluate", script="throw new Error(p.value)"))
+        said.append(await ask(client, "tabs", action="new", url=site.url("/")))
+        said.append(await ask(client, "navigate", action="reload", tab_id="t1"))
+        for name, arguments in (
+            ("execute_script", {"script": "[{a: p.value = 'hunter' + String.fromCharCode(34) + '22'}]"}),
+            ("get_text_content", {"selector": "body"}),
+            ("list_active_browsers", {}),
+            ("browser", {"url": site.url("/echo")}),
+        ):
+            said.append((await client.call_tool(name, arguments)).text)
+        assert not [each for each in said if "hunter" in each]
 
 
 @pytest.mark.parametrize("action", [{"action": "press", "value": "Enter"}, {"action": "fill", "value": "4711"}])
@@ -80,16 +113,38 @@ async def test_a_field_that_shows_dots_by_its_style_is_a_password() -> None:
 
 def test_only_whole_parameters_with_a_secret_are_masked() -> None:
     log = TabLog()
-    log.add_secret("a b")
-    log.add_secret("1")
+    log.secrets.add("a b")
+    log.secrets.add("1")
     address = "http://h/1?x=1&y=11&z=a+b&w=a%20b#k=1 at http://u:p@h/?q=%31"
     assert log.mask(address) == "http://h/1?x=••••&y=11&z=••••&w=••••#k=•••• at http://h/?q=••••"
-    assert log.opened().mask("http://h/?x=1") == "http://h/?x=••••"
 
 
 @pytest.mark.parametrize(("others", "is_masked"), [(MOST_SECRETS - 1, True), (MOST_SECRETS, False)])
 def test_the_oldest_secrets_are_forgotten(others: int, is_masked: bool) -> None:
-    log = TabLog()
+    secrets = Secrets()
     for n in range(others + 1):
-        log.add_secret(f"secret{n}")
-    assert (log.mask("http://h/?a=secret0") == "http://h/?a=••••") is is_masked
+        secrets.add(f"secret-{n}-")
+    assert (secrets.mask_parameters("http://h/?a=secret-0-") == "http://h/?a=••••") is is_masked
+    assert (secrets.mask("secret-0-") == "••••") is is_masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET,
+        "hunter2! &amp;ü",
+        "hunter2%21+%26%C3%BC",
+        "hunter2!%20%26%C3%BC",
+    ],
+)
+def test_a_secret_is_masked_however_a_text_has_it(text: str) -> None:
+    secrets = Secrets()
+    secrets.add(SECRET)
+    assert secrets.mask(f"x{text}y") == "x••••y"
+
+
+@pytest.mark.parametrize(("length", "is_masked"), [(LEAST_MASKED - 1, False), (LEAST_MASKED, True)])
+def test_a_short_secret_is_left_in_texts(length: int, is_masked: bool) -> None:
+    secrets = Secrets()
+    secrets.add("x" * length)
+    assert (secrets.mask("x" * length) == "••••") is is_masked

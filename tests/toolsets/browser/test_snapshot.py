@@ -73,6 +73,16 @@ def test_of_many_lines_that_went_the_first_are_named_and_what_came_is_shown() ->
     assert len(diff(before[:8], after).split("\n")) == 10
 
 
+def test_a_difference_that_does_not_fit_counts_what_it_leaves_out_of_each_kind() -> None:
+    before = [*(Line(0, f"e{n} button {n}", f"e{n}") for n in range(100)), *(Line(0, f"> {n}") for n in range(50))]
+    after = [*(Line(0, f"e{n} button,disabled {n}", f"e{n}") for n in range(100)), Line(0, "> x"), Line(0, "> y")]
+    shown = diff(before, after, 100).split("\n")
+    changed = sum(line.startswith("~ ") for line in shown)
+    removed = 4 + int(next(line for line in shown if line.endswith(" more lines")).split()[1])
+    assert removed == 50
+    assert shown[-1] == f"[… 2 new, {100 - changed} changed lines left out; browser_snapshot shows the page]"
+
+
 def test_what_is_behind_a_dialog_is_one_line() -> None:
     lines = [
         Line(0, "h1 Shop", behind=True),

@@ -400,6 +400,85 @@ async def test_tabs_are_listed_opened_and_closed() -> None:
         assert await ask(client, "close") == "b1 is closed"
 
 
+async def test_a_ref_of_another_tab_is_an_error_that_names_the_tab() -> None:
+    async with browsing() as (client, site):
+        site.pages["/framed"] = "<iframe srcdoc='<button>In</button>'></iframe><button>Out</button>"
+        assert "e1 button Add\n" in await ask(client, "navigate", url=site.url())
+        shown = await ask(client, "tabs", action="new", url=site.url("/framed"))
+        inner = re.search(r"(t2f\d+e1) button In\n", shown)
+        assert inner is not None and "t2e2 button Out\n" in shown
+        for ref in (inner[1], "t2e2"):
+            assert f" {ref}\n" in await ask(client, "click", ref=ref)
+        assert "t2e2 button,focused Out" in await ask(client, "find", role="button", text="Out")
+        said = await refusal(client, "click", ref="e1")
+        assert "e1 is a ref of tab t1; give tab_id=t1, or take a snapshot for the refs of t2" in said
+        assert "is a ref of tab t2" in await refusal(client, "snapshot", scope=inner[1], tab_id="t1")
+        assert "e1 button,focused Added\n" in await ask(client, "click", ref="e1", tab_id="t1")
+
+
+ROWS = """<div id=d></div><script>
+const rows = [...Array(150).keys()], counts = rows.map(() => 0);
+const row = (n) => `<li>Item ${n} <span>${counts[n]}</span> <button onclick="add(${n})">Add ${n}</button></li>`;
+function add(n) { counts[n] += 1; d.innerHTML = `<ul>${rows.map(row).join("")}</ul>`; }
+add(0);
+</script>"""
+
+
+async def test_a_ref_is_found_again_if_no_answer_has_the_new_one() -> None:
+    async with browsing() as (client, site):
+        site.pages["/rows"] = ROWS
+        shown = await ask(client, "navigate", url=site.url("/rows"))
+        refs = {name: ref for ref, name in re.findall(r"(e\d+) button Add (\d+)\n", shown)}
+        shown = await ask(client, "click", ref=refs["5"])
+        assert " left out; browser_snapshot shows the page]" in shown and "button Add 80\n" not in shown
+        await ask(client, "find", text="Add 81")
+        await ask(client, "read")
+        assert f'Clicked button "Add 80" {refs["80"]} (found again after it was replaced)' in await ask(
+            client, "click", ref=refs["80"]
+        )
+        assert '"1,1,1"' in await ask(client, "evaluate", script="[0, 5, 80].map(n => counts[n]).join()")
+        shown = await ask(client, "find", text="Add 81")
+        assert "is no longer on the page" in await refusal(client, "click", ref=refs["81"])
+
+
+async def test_a_long_console_and_network_log_say_what_they_leave_out_and_how_to_get_it() -> None:
+    async with browsing() as (client, site):
+        site.pages["/log"] = "<script>for (let n = 1; n <= 300; n++) console.log(`message ${n}.`)</script>"
+
+        async def numbers(**given: Any) -> tuple[list[int], list[str]]:
+            lines = (await ask(client, "console", **given)).split("\n")[1:-1]
+            return [int(line.split()[0]) for line in lines if line[0] != "["], [
+                line for line in lines if line[0] == "["
+            ]
+
+        await ask(client, "navigate", url=site.url("/log"))
+        before = "[250 before these: browser_console since=0, or limit=300]"
+        assert await numbers() == ([*range(251, 301)], [before])
+        assert await numbers(limit=300) == ([*range(1, 301)], [])
+        assert await numbers(since=1) == ([*range(2, 52)], ["[… 249 more: browser_console since=51]"])
+        assert await numbers(since=290) == ([*range(291, 301)], [])
+        shown, notes = await numbers(max_tokens=300)
+        assert notes == [before, f"[… {300 - shown[-1]} more: browser_console since={shown[-1]}]"] and shown[0] == 251
+        assert (await numbers(since=shown[-1]))[0] == [*range(shown[-1] + 1, 301)]
+        listed = (await client.call_tool("browser_console_messages", {})).text
+        assert before in listed and "300 info message 300." in listed
+        await ask(client, "evaluate", script="Promise.all([...Array(40).keys()].map(n => fetch('/slow?' + n)))")
+        lines = (await ask(client, "network", filter="/slow", max_tokens=400)).split("\n")[1:-1]
+        last = int(lines[-2].split()[0])
+        assert lines[-1] == f"[… {40 - len(lines) + 1} more: browser_network since={last}]"
+        rest = (await ask(client, "network", filter="/slow", since=last)).split("\n")[1:-1]
+        assert len(lines) - 1 + len(rest) == 40
+
+
+async def test_a_console_that_has_dropped_messages_says_how_many() -> None:
+    async with browsing() as (client, site):
+        site.pages["/log"] = "<script>for (let n = 1; n <= 1100; n++) console.log(n)</script>"
+        await ask(client, "navigate", url=site.url("/log"))
+        shown = await ask(client, "console")
+        assert "[100 older ones are no longer kept]\n[950 before these: " in shown
+        assert "no longer kept" not in await ask(client, "console", since=100)
+
+
 async def test_a_screenshot_is_inline_and_linked() -> None:
     async with browsing() as (client, site):
         await ask(client, "navigate", url=site.url())
@@ -596,6 +675,43 @@ async def test_a_wait_for_nothing_asks_for_a_condition() -> None:
     async with browsing() as (client, _):
         assert "give what to wait for: text, " in await refusal(client, "wait")
         assert "Waited 0.1 s" in await ask(client, "wait", timeout_ms=100)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "document.querySelectorAll('button').length > 3",
+        "window.ready === undefined",
+        "(() => window.ready === undefined)()",
+        "() => document.title === 'Shop'",
+        "[...document.querySelectorAll('button')].some(each => each.textContent.includes('Add'))",
+        "return document.querySelector('input').value === ''",
+    ],
+)
+async def test_an_expression_that_reads_is_waited_for(expression: str) -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert "The wait is over" in await ask(client, "wait", expression=expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["document.title = 'x'", "() => { document.title = 'x' }", "document.body.remove()", "fetch('/slow')", "ready = 1"],
+)
+async def test_an_expression_that_changes_the_page_is_refused(expression: str) -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert "give one that only reads" in await refusal(client, "wait", expression=expression)
+        assert '["Shop",true,0]' in await ask(
+            client, "evaluate", script="[document.title, !!document.body, window.ready || 0]"
+        )
+        assert "/slow" not in site.asked
+
+
+async def test_a_function_that_is_false_is_waited_for() -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert "the expression is not true" in await refusal(client, "wait", expression="() => false", timeout_ms=100)
 
 
 @pytest.mark.parametrize("key", ["PageDown", "End"])

@@ -166,6 +166,7 @@ class Element(Struct, frozen=True):
     tag: str
     type: str
     secret: bool
+    multiple: bool
     found_again: bool
 
     def __str__(self) -> str:
@@ -365,8 +366,6 @@ class Actions:
         if not step.fields:
             raise ToolError("fields is empty; give at least one with a value")
         filled = await self._fill_at_once(step.fields)
-        for element, field in zip(filled, step.fields, strict=False):
-            self._keep_secret(element, _entered(field.value))
         for field in step.fields[len(filled) :]:
             try:
                 element = await self.find(field.target)
@@ -381,11 +380,16 @@ class Actions:
             raise _after(filled, problem) from None
 
     async def _fill_at_once(self, fields: list[Field]) -> list[Element]:
-        """The first fields that one call fills, in the main frame."""
+        """The first fields that one call fills, in the main frame. Raises PageError for a box clicked in vain."""
         given = [{"target": field.target.query(), "value": field.value} for field in fields]
         main = self._frames.main
         found = await self._frames.use(main, lambda script: script.fill(given))
-        return [_element(main, each) for each in found]
+        filled = [_element(main, each) for each in found if not each.problem]
+        for element, field in zip(filled, fields, strict=False):
+            self._keep_secret(element, _entered(field.value))
+        if len(filled) < len(found):
+            raise _after(filled, PageError(f"{_element(main, found[-1])} {found[-1].problem}"))
+        return filled
 
     async def _submit(self, field: Element) -> str:
         """Submit the form of a field, as a person would: by Enter, or by the form's button. Returns what was done."""
@@ -425,7 +429,7 @@ class Actions:
     def _keep_secret(self, element: Element, text: str) -> None:
         """A form may send what is entered in a password field in its address."""
         if element.secret:
-            self._page.log.add_secret(text)
+            self._page.log.secrets.add(text)
 
     async def _fill_combobox(self, element: Element, text: str) -> None:
         """Type into a field with suggestions, and take the one that is exactly what was typed."""
@@ -607,6 +611,7 @@ class Actions:
             return await self._choose(step.paths, names)
         element = await self.find(step.target)
         if element.tag == "input" and element.type == "file":
+            _check_count(step.paths, element.multiple)
             object_id = await self.object_id(element)
             files = {"files": step.paths, "objectId": object_id}
             await self._page.call("DOM.setFileInputFiles", files, element.frame.session)
@@ -625,14 +630,15 @@ class Actions:
 
     async def _choose(self, paths: list[str], names: str) -> str:
         chooser = self._page.choosers.pop()
-        if len(paths) > 1 and not chooser.several:
-            raise ToolError(f"this field takes one file, not {len(paths)}")
+        _check_count(paths, chooser.several)
         await self._page.call("DOM.setFileInputFiles", {"files": paths, "backendNodeId": chooser.node}, chooser.session)
         return f"Gave {names} to the file dialog"
 
 
 def _element(frame: Frame, told: Located) -> Element:
-    return Element(frame, told.ref, told.role, told.name, told.tag, told.type, told.secret, told.found_again)
+    return Element(
+        frame, told.ref, told.role, told.name, told.tag, told.type, told.secret, told.multiple, told.found_again
+    )
 
 
 def _candidate(told: Located) -> Candidate:
@@ -649,6 +655,12 @@ def _listed(candidates: list[Candidate]) -> str:
     """The elements that a target can be replaced by, as the end of an error."""
     names = [f'{each.role} "{clean(each.name, 60)}" {each.ref}' for each in candidates[:5]]
     return f"; there is {', '.join(names)}" if names else "; take a snapshot or find it by text"
+
+
+def _check_count(paths: list[str], several: bool) -> None:
+    """Raises ToolError for more files than a field takes."""
+    if len(paths) > 1 and not several:
+        raise ToolError(f"this field takes one file, not {len(paths)}")
 
 
 def _entered(value: Value) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -46,6 +46,7 @@ Timeout = Annotated[
     Meta(ge=100, le=30_000, description="Optional. Timeout in milliseconds (100-30000)"),
 ]
 Selector = Annotated[str, "CSS selector of the element"]
+Json: TypeAlias = "str | float | bool | list[Json] | dict[str, Json] | None"
 _WAITS: Final[dict[str, Literal["load", "dom", "idle"]]] = {
     "load": "load",
     "domcontentloaded": "dom",
@@ -113,6 +114,7 @@ class BrooklynTools:
         for id, browser in self._browsers.all(owner).items():
             shown = browser.current
             page = {} if shown is None else {"url": clean(shown.url, 200), "title": clean(shown.title, 80)}
+            page = {name: browser.secrets.mask(text) for name, text in page.items()}
             browsers.append({"browserId": id, "tabs": len(browser.tabs), **page})
         fields = {"count": len(browsers), "browsers": browsers}
         return _object(self._browsers.current(owner), [], fields, ["browsers"] if browsers else [])
@@ -197,7 +199,7 @@ class BrooklynTools:
             expression = _STATES[state].format(msgspec.json.encode(selector).decode())
             if not await _becomes_true(used.tab, expression, timeout / 1000):
                 raise ToolError(f"{clean(selector, 80)} was not {state} within {timeout:g} ms")
-            return _object(used.id, used.notes, {"state": state})
+            return _answer(used, {"state": state})
 
     @tool(category="interaction", effects="read", timeout=CALL_SECONDS, listed=False)
     async def get_text_content(
@@ -211,7 +213,7 @@ class BrooklynTools:
         """Extract the visible text of an element using a CSS selector."""
         async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
             read = await used.tab.read("text", selector, seconds=timeout / 1000)
-            return _object(used.id, used.notes, {"text": fit_ends(read.text, DEFAULT_TOKENS)}, ["text"])
+            return _answer(used, {"text": fit_ends(read.text, DEFAULT_TOKENS)}, ["text"])
 
     @tool(
         category="interaction",
@@ -237,7 +239,7 @@ class BrooklynTools:
         called = script if args is None else f"({script.strip().rstrip(';')})(...{msgspec.json.encode(args).decode()})"
         async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
             value = await used.tab.evaluate(called, seconds=timeout / 1000)
-            return _object(used.id, used.notes, {"result": _fit_value(value)}, ["result"])
+            return _answer(used, {"result": _fit_value(value)}, ["result"])
 
     # -- content
 
@@ -261,7 +263,7 @@ class BrooklynTools:
             read = await used.tab.read("html", selector, seconds=timeout / 1000)
             html = fit_ends(read.text, maxTokens)
             fields = {"url": clean(used.tab.url, MOST_URL), "html": html, "totalCharacters": read.total_chars}
-            return _object(used.id, used.notes, fields, ["url", "html"])
+            return _answer(used, fields, ["url", "html"])
 
     @tool(category="content-capture", effects="read", artifacts=True, timeout=CALL_SECONDS, listed=False)
     async def take_screenshot(
@@ -296,8 +298,7 @@ class BrooklynTools:
             name = f"{f'{tag[:40]}-' if tag else ''}{used.id}-{used.tab.id}.{type}"
             link = await asyncio.to_thread(ctx.save_artifact, name, shot.data, shot.mime, origin_of(used.tab.url))
         fields = {"uri": link.uri, "name": link.name, "mimeType": shot.mime, "size": len(shot.data)}
-        notes = [*used.notes, shot.note] if shot.note else used.notes
-        said = Text(_object(used.id, notes, {**fields, "width": shot.width, "height": shot.height}))
+        said = Text(_answer(used, {**fields, "width": shot.width, "height": shot.height}, note=shot.note))
         return [said, link] if small is None else [said, Image(small.data, small.mime), link]
 
 
@@ -309,7 +310,7 @@ async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) 
         raise PageError(outcome.failed)
     place = {"url": clean(used.tab.url, MOST_URL), "title": used.tab.title}
     fields = {**place, "changes": outcome.diff, "events": outcome.events}
-    return _object(used.id, used.notes, fields, fields)
+    return _answer(used, fields, fields)
 
 
 async def _becomes_true(tab: Tab, expression: str, seconds: float) -> bool:
@@ -325,8 +326,24 @@ async def _becomes_true(tab: Tab, expression: str, seconds: float) -> bool:
 def _arrived(used: Used, arrival: Arrival) -> str:
     place = {"url": clean(arrival.url, MOST_URL), "title": arrival.title}
     fields = {**place, "status": arrival.status, "events": arrival.events}
-    notes = [*used.notes, arrival.note] if arrival.note else used.notes
-    return _object(used.id, notes, fields, [*place, "events"])
+    return _answer(used, fields, [*place, "events"], arrival.note)
+
+
+def _answer(used: Used, fields: dict[str, Any], from_page: Iterable[str] = (), note: str = "") -> str:
+    notes = [*used.notes, note] if note else used.notes
+    shown = {name: _change_texts(value, used.tab.prepare_answer) for name, value in fields.items()}
+    return _object(used.id, notes, shown, from_page)
+
+
+def _change_texts(value: Json, change: Callable[[str], str]) -> Json:
+    """A JSON value with each text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_change_texts(each, change) for each in value]
+    if isinstance(value, dict):
+        return {key: _change_texts(each, change) for key, each in value.items()}
+    return value
 
 
 def _object(id: str | None, notes: Iterable[str], fields: dict[str, Any], from_page: Iterable[str] = ()) -> str:

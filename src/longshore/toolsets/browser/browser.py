@@ -12,6 +12,7 @@ from longshore.errors import ToolError
 from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed, Params
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.events import clean
+from longshore.toolsets.browser.masking import Secrets
 from longshore.toolsets.browser.page import ATTACH_SECONDS, CLOSED, POPUPS, Page, drop
 from longshore.toolsets.browser.tab import Tab
 
@@ -81,6 +82,7 @@ class Browser:
         self.current: Tab | None = None
         """The tab that was last opened or used."""
         self.downloads = Downloads(downloads, self._cancel_download, most_bytes=most_download_bytes, followed=isolated)
+        self.secrets = Secrets()
         self.closed = False
         self._last_id = 0
         self._context: str | None = None

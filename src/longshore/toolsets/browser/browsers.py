@@ -15,6 +15,7 @@ from msgspec import Struct
 from longshore.addresses import is_loopback
 from longshore.errors import ToolError
 from longshore.registry.handles import HandleTable
+from longshore.toolsets.browser.answers import fence
 from longshore.toolsets.browser.browser import Attachment, Browser
 from longshore.toolsets.browser.events import clean
 from longshore.toolsets.browser.launch import BrowserProcess, LaunchOptions, launch
@@ -52,6 +53,10 @@ class Used(Struct, frozen=True):
     def say(self, text: str) -> str:
         """A text of ours, after the notes."""
         return "\n".join([*self.notes, text])
+
+    def fence(self, text: str) -> str:
+        """A text of the page as the answer."""
+        return fence(self.place, self.tab.url, self.tab.prepare_answer(text))
 
 
 def _noted(
@@ -212,6 +217,7 @@ class Browsers:
         """
         chosen, notes = await self._choose(owner, id, strategy)
         self._current[owner] = chosen
+        used: Used | None = None
         try:
             with self._table.use(owner, chosen) as browser:
                 if browser.has_ended:
@@ -221,11 +227,14 @@ class Browsers:
                         "or the next call uses one of ours"
                     )
                 tab = await (browser.new_tab() if new_tab else browser.use_tab(tab_id))
-                yield Used(chosen, browser, tab, notes)
+                used = Used(chosen, browser, tab, notes)
+                yield used
         except ToolError as problem:
-            if not notes:
+            text = "; ".join([*notes, str(problem)])
+            shown = text if used is None else used.tab.prepare_answer(text)
+            if shown == str(problem):
                 raise
-            raise ToolError("; ".join([*notes, str(problem)])) from None
+            raise ToolError(shown) from None
 
     async def find(self, owner: str, id: str | None, strategy: Strategy | None) -> tuple[str, list[str]]:
         """The id of an open browser, and notes for the caller. Raises ToolError if there is none."""

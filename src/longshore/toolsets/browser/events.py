@@ -7,12 +7,12 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
-from urllib.parse import unquote_plus
 
 from msgspec import Struct
 
 from longshore.errors import ToolError
 from longshore.invisible import CONTROLS, MARKS, TAGS
+from longshore.toolsets.browser.masking import Secrets
 
 MOST_ENTRIES: Final = 1_000
 """Entries of each log. A page can write without end; the oldest are dropped."""
@@ -25,13 +25,12 @@ MOST_URL: Final = 500
 MOST_HEADERS: Final = 50
 """Headers of a message. Few have more than thirty."""
 _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"})
-MOST_SECRETS: Final = 100
-"""Values of password fields that are masked in addresses. A tab has few of them; the oldest are forgotten."""
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
-_PARAMETER: Final = re.compile(r"([?&#][^=&#\s]*=)([^&#\s]+)")
 CANCELLED: Final = "cancelled"
 ENDED_BEFORE: Final = "its page or worker ended before it"
 """What came of it is not known: the browser cancels most of these requests, and reports none."""
+FIRST_TAB: Final = "t1"
+"""The tab whose refs do not begin with its id."""
 NOTICE_TEXT: Final = 200
 """Characters of a page's text in a notice."""
 
@@ -199,7 +198,10 @@ class Notices:
 class RefNumbers:
     """The numbers of a tab's last ref in the main frame and of its last frame: no ref ever means another element."""
 
-    def __init__(self) -> None:
+    def __init__(self, tab: str = FIRST_TAB) -> None:
+        self.tab = tab
+        self.prefix = "" if tab == FIRST_TAB else tab
+        """What the refs begin with, so that one is of the same element in all tabs of a browser."""
         self.last = 0
         self.last_frame = 1
 
@@ -208,13 +210,13 @@ class RefNumbers:
 class TabLog:
     """The console, the network log, the notices and the refs of a tab. They stay when its page is replaced."""
 
-    def __init__(self, secrets: dict[str, None] | None = None) -> None:
-        """`secrets` are those of the tab that opened this one, which sends its forms here."""
-        self._secrets: dict[str, None] = {} if secrets is None else secrets
+    def __init__(self, secrets: Secrets | None = None, refs: RefNumbers | None = None) -> None:
+        """`secrets` are those of the browser: a form can be sent to another tab."""
+        self.secrets = secrets or Secrets()
         self.console: Ring[ConsoleEntry] = Ring()
         self.network: Ring[Exchange] = Ring()
         self.notices = Notices()
-        self.refs = RefNumbers()
+        self.refs = refs or RefNumbers()
         self._running: dict[str, Exchange] = {}
         """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
@@ -239,26 +241,9 @@ class TabLog:
             case _:
                 pass
 
-    def add_secret(self, value: str) -> None:
-        """A value that was entered in a password field."""
-        self._secrets[value] = None
-        if len(self._secrets) > MOST_SECRETS:
-            del self._secrets[next(iter(self._secrets))]
-
     def mask(self, text: str) -> str:
         """An address, or a text with some, without users and with dots for parameters that have a secret's value."""
-        text = without_user(text)
-        if not self._secrets:
-            return text
-
-        def masked(found: re.Match[str]) -> str:
-            return f"{found[1]}••••" if unquote_plus(found[2]) in self._secrets else found[0]
-
-        return _PARAMETER.sub(masked, text)
-
-    def opened(self) -> TabLog:
-        """The log of a tab that this one opens."""
-        return TabLog(self._secrets)
+        return self.secrets.mask_parameters(without_user(text))
 
     def exchange(self, number: int) -> Exchange | None:
         return next((each for each in self.network if each.number == number), None)

@@ -9,15 +9,15 @@ from typing import Any, Final, TypeVar, final
 
 from longshore.errors import ToolError
 from longshore.toolsets.browser.connection import CdpError, Connection
-from longshore.toolsets.browser.events import RefNumbers
-from longshore.toolsets.browser.script import PageScript
+from longshore.toolsets.browser.events import FIRST_TAB, RefNumbers
+from longshore.toolsets.browser.script import REF, PageScript
 
 MOST_FRAMES: Final = 200
 """Frames of a page that we follow. A page can make them without end."""
 REDIRECTS: Final = 5
 REDIRECT_SECONDS: Final = 0.1
 """Tries to read a document that is replaced meanwhile, and the pause after each."""
-_PREFIX: Final = re.compile(r"(f\d+)?e\d+")
+_REF: Final = re.compile(REF)
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Frames:
 
     def __init__(self, connection: Connection, main_id: str, session: str, refs: RefNumbers) -> None:
         self._connection, self._refs = connection, refs
-        self.main = Frame(main_id, None, session, "", refs)
+        self.main = Frame(main_id, None, session, refs.prefix, refs)
         self._frames = {main_id: self.main}
         self._contexts: dict[str, str] = {}
         """The unique ids of the worlds that the frames' own scripts run in, by frame."""
@@ -57,14 +57,16 @@ class Frames:
         return self._frames.get(id)
 
     def of_ref(self, ref: str) -> Frame:
-        """The frame of a ref: `f2e7` is in frame f2, `e7` in the main frame."""
-        match = _PREFIX.fullmatch(ref)
+        """The frame of a ref: `f2e7` is in frame f2, `e7` in the main frame, `t2e7` in that of tab t2."""
+        match = _REF.fullmatch(ref)
         if match is None:
             raise ToolError(f"{ref[:40]!r} is no ref; refs look like e12 or f2e12 and stand in snapshots")
-        prefix = match[1] or ""
         for frame in self:
-            if frame.prefix == prefix:
+            if frame.prefix == match[1]:
                 return frame
+        if (tab := match[2] or FIRST_TAB) != self._refs.tab:
+            mine = f"take a snapshot for the refs of {self._refs.tab}"
+            raise ToolError(f"{ref} is a ref of tab {tab}; give tab_id={tab}, or {mine}")
         raise ToolError(f"the frame of {ref} is no longer on the page; take a snapshot for the refs of now")
 
     # -- events
@@ -127,7 +129,7 @@ class Frames:
         frame = self._frames.get(id)
         if frame is None and len(self._frames) < MOST_FRAMES:
             self._refs.last_frame += 1
-            prefix = f"f{self._refs.last_frame}"
+            prefix = f"{self._refs.prefix}f{self._refs.last_frame}"
             frame = self._frames[id] = Frame(id, parent or self.main.id, session, prefix, RefNumbers())
         return frame
 

@@ -14,29 +14,32 @@
 
   const refs = new WeakMap();
   const known = new Map(); // ref -> {node, role, name}
-  const owners = new Map(); // role and name -> the ref that has them; "" once two elements had them at the same time
-  const unshown = new Set(); // refs that were given, but to lines that no answer has
-  let isShown = true;
+  const inAnswers = new Set(); // refs that an answer has shown
+  // role and name -> {ref: the one that answers mean by them, latest: the one that had them last, several: whether two elements
+  // had them at the same time}
+  const owners = new Map();
+  const ownerOf = ({ role, name }) => {
+    const key = `${role} ${name}`;
+    if (!owners.has(key)) owners.set(key, { ref: "", latest: "", several: false });
+    return owners.get(key);
+  };
   const refOf = (element, role, name) => {
     let ref = refs.get(element);
-    if (!ref) {
-      ref = `${prefix}e${++last}`;
-      refs.set(element, ref);
-      unshown.add(ref);
-    }
-    const entry = known.get(ref), isFirst = isShown && unshown.delete(ref);
-    if (!isFirst && entry?.name === name && entry.role === role && entry.node.deref() === element) return ref;
+    if (!ref) refs.set(element, (ref = `${prefix}e${++last}`));
+    const entry = known.get(ref);
+    if (entry?.name === name && entry.role === role && entry.node.deref() === element) return ref;
     known.set(ref, { node: new WeakRef(element), role, name });
-    const key = `${role} ${name}`, owner = owners.get(key);
-    if (owner === ref || owner === "") return ref;
-    if (known.get(owner)?.node.deref()?.isConnected) owners.set(key, "");
-    else if (isShown || owner === undefined) owners.set(key, ref);
+    const owner = ownerOf({ role, name });
+    owner.ref ||= ref;
+    if (owner.latest !== ref && known.get(owner.latest)?.node.deref()?.isConnected) owner.several = true;
+    owner.latest = ref;
     return ref;
   };
 
   // -- reading elements. A form's fields can shadow its properties, so attributes are read through the prototype.
 
   const attributeOf = Element.prototype.getAttribute;
+  const matchesOf = Element.prototype.matches;
   const attribute = (element, name) => attributeOf.call(element, name);
   const tagOf = (element) => (typeof element.localName === "string" ? element.localName : "form");
   const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0e\ufeff]/g;
@@ -98,7 +101,7 @@
   // where nobody scrolls to.
   const hidesAll = (element) => {
     const style = getComputedStyle(element), clip = style.clipPath;
-    if (clip === "inset(50%)" || clip === "inset(100%)" || style.filter.includes("opacity(0)")) return true;
+    if (clip === "inset(50%)" || clip === "inset(100%)" || isClipped(style) || style.filter.includes("opacity(0)")) return true;
     const box = element.getBoundingClientRect(), { width, height } = box;
     const thin = width <= 1 || height <= 1;
     if (thin || ((width <= MOST_BORDERS || height <= MOST_BORDERS) && (element.clientWidth === 0 || element.clientHeight === 0))) {
@@ -113,6 +116,12 @@
       if (isAway(element, box) && !showsOutside(element)) return true;
     }
     return (box.right <= 0 || box.bottom <= 0 || left >= view.width || top >= view.height) && style.position === "fixed";
+  };
+  // Whether the older `clip`, which only positioned elements have, leaves no more than a pixel's line.
+  const isClipped = ({ clip, position }) => {
+    if (clip === "auto") return false;
+    const [top, right, bottom, left] = clip.slice("rect(".length).split(", ").map(parseFloat);
+    return (bottom - top <= 1 || right - left <= 1) && /^(absolute|fixed)$/.test(position);
   };
   let view = null; // the window: to ask for it anew takes as long as a look at a style
   const MOST_BORDERS = 12; // pixels: an element that is larger is not its borders only
@@ -337,10 +346,12 @@
 
   // -- lines
 
+  // A fieldset disables what is in it.
+  const isDisabled = (element) => element.disabled === true || matchesOf.call(element, ":disabled") || attribute(element, "aria-disabled") === "true";
   const statesOf = (element) => {
     let text = "";
     const aria = (name) => attribute(element, `aria-${name}`);
-    if (element.disabled === true || aria("disabled") === "true") text += ",disabled";
+    if (isDisabled(element)) text += ",disabled";
     if (element.readOnly === true) text += ",readonly";
     if (element.indeterminate === true || aria("checked") === "mixed") text += ",mixed";
     else if (element.checked === true || aria("checked") === "true") text += ",checked";
@@ -350,7 +361,7 @@
     if (aria("pressed") === "true") text += ",pressed";
     if (aria("current") && aria("current") !== "false") text += ",current";
     if (element.required === true || aria("required") === "true") text += ",required";
-    if (aria("invalid") === "true" || (element.matches?.(":user-invalid") ?? false)) text += ",invalid";
+    if (aria("invalid") === "true" || matchesOf.call(element, ":user-invalid")) text += ",invalid";
     if (element.getRootNode().activeElement === element && document.hasFocus() && element !== document.body) text += ",focused";
     return text;
   };
@@ -627,7 +638,7 @@
     const own = line.ref ? line.ref.length : line.text.startsWith(TEXT) ? TEXT.length : 0;
     return (line.ref ?? "") + line.text.slice(own).replace(REF_IN_TEXT, "'$&'");
   };
-  const REF_IN_TEXT = /(?<![^ ])(f\d+)?e\d+(?![^ ])/g;
+  const REF_IN_TEXT = /(?<![^ ])(t\d+)?(f\d+)?e\d+(?![^ ])/g;
   const LEAST_SCROLLED = 50; // pixels
   const FOCUSABLE = "a[href]:not([tabindex='-1']), button:not([tabindex='-1']), input:not([type=hidden], [tabindex='-1']), select, textarea, [tabindex='0']";
   const hasNoBox = (element) => {
@@ -678,7 +689,7 @@
     const heading = by && element.getRootNode().getElementById?.(by.trim());
     return Boolean(heading && HEADING.test(roleOf(heading) ?? "") && element.contains(heading) && isVisible(heading));
   };
-  const REF = /^(f\d+)?e\d+$/;
+  const REF = /^(t\d+)?(f\d+)?e\d+$/;
   // Whether a line, or a cell of a row, is of this role or in this state.
   const hasRole = (text, role) => {
     const words = text.split(" ");
@@ -727,7 +738,7 @@
   };
   const located = (element, foundAgain = false) => ({
     ...describeElement(element), tag: tagOf(element), type: element.type && typeof element.type === "string" ? element.type : "",
-    secret: isSecret(element), found_again: foundAgain,
+    secret: isSecret(element), multiple: element.multiple === true, found_again: foundAgain,
   });
   const several = (elements, what) => ({ problem: `${what} ${elements.length} elements`, candidates: elements.slice(0, 5).map(describeElement) });
   const same = (a, b) => fold(a).toLowerCase() === fold(b).toLowerCase();
@@ -746,10 +757,11 @@
     if (!entry.name) return { problem: "is no longer on the page" };
     const again = [...everything(document)].filter((element) => (roleOf(element) ?? (entry.role === "clickable" && isClickable(element) ? "clickable" : null)) === entry.role && isVisible(element) && nameOf(element, entry.role) === entry.name);
     // It is another one where an answer has called it so, and may be where there were two: then one of a list has gone.
-    const isNew = (element) => !refs.has(element) || unshown.has(refs.get(element));
-    if (again.length === 1 && isNew(again[0]) && owners.get(`${entry.role} ${entry.name}`) === ref) {
+    const owner = ownerOf(entry);
+    if (again.length === 1 && !inAnswers.has(refs.get(again[0])) && owner.ref === ref && !owner.several) {
       refs.set(again[0], ref);
       known.set(ref, { ...entry, node: new WeakRef(again[0]) });
+      owner.latest = ref;
       return { node: again[0], again: true };
     }
     const like = ["", ", and what is like it may be another", ", and several are like it"][Math.min(2, again.length)];
@@ -981,13 +993,19 @@
     return { done: true, shown: picked.map((option) => fold(option.text)).join(", ") };
   };
   const CHECKED = new Map([["true", true], ["on", true], ["yes", true], ["1", true], ["false", false], ["off", false], ["no", false], ["0", false]]);
-  const check = (element, role, value) => {
+  const STATE_MS = 500; // what a page may take to show the new state of a box
+  const check = async (element, role, value) => {
     const wanted = CHECKED.get(String(value).trim().toLowerCase());
     if (wanted === undefined) return { problem: `takes true or false, not ${quote(String(value), 40)}`, options: [] };
     const now = () => (tagOf(element) === "input" ? element.checked : attribute(element, "aria-checked") === "true");
     if (role === "radio" && !wanted) return { problem: "is a radio button; choose another one instead", options: [] };
-    if (now() !== wanted) element.click();
-    return { done: true, shown: now() ? "checked" : "not checked" };
+    const isDone = () => now() === wanted || !element.isConnected; // a page may draw it anew
+    const shown = () => (now() ? "checked" : "not checked");
+    if (isDone()) return { done: true, shown: shown() };
+    element.click();
+    for (const end = performance.now() + STATE_MS; !isDone() && hasTimers() && performance.now() < end; ) await frames(1);
+    if (!isDone()) return { clicked: true, problem: `was clicked, and is still ${shown()}`, options: [] };
+    return { done: true, shown: shown() };
   };
   const chooseRadio = (group, value) => {
     const radios = [...within(group)].filter((each) => roleOf(each) === "radio");
@@ -1018,25 +1036,44 @@
 
   const markdown = (root, plain) => {
     const out = [];
-    let line = "", lead = ""; // the lead of a list's item is no part of its text
-    const end = (blank) => {
-      const text = line.replace(/[^\S\n]+/g, " ").replace(UNSEEN_BUT_LINES, "").trim();
-      if (text) {
-        out.push(lead + text);
+    const numbers = new Map(); // list -> the number of its next item
+    // What is before each line of a quote, and before the first line of a list's item: no part of the text.
+    let line = "", quoted = "", lead = "";
+    const put = (text) => {
+      for (const each of text.split("\n")) {
+        out.push((lead || quoted) + each);
         lead = "";
       }
-      if (blank && out.length && out[out.length - 1] !== "") out.push("");
+    };
+    const gap = () => out.length && !EMPTY_LINE.test(out.at(-1)) && out.push(quoted.trimEnd());
+    const endQuote = (around) => {
+      while (out.length && EMPTY_LINE.test(out.at(-1))) out.pop();
+      [quoted, lead] = [around, ""];
+      gap();
+    };
+    const end = (blank) => {
+      const text = line.replace(/[^\S\n]+/g, " ").replace(UNSEEN_BUT_LINES, "").trim();
+      if (text) put(text);
+      if (blank) gap();
       line = "";
+    };
+    const marker = (item) => {
+      const list = parentOf(item);
+      if (!list || tagOf(list) !== "ol") return "- ";
+      const first = list.hasAttribute("start") || !list.reversed ? list.start : list.querySelectorAll(":scope > li").length;
+      const number = item.hasAttribute("value") ? item.value : (numbers.get(list) ?? first);
+      numbers.set(list, number + (list.reversed ? -1 : 1));
+      return `${number}. `;
     };
     const cell = (node) => (isSeen(node) ? fold(textOf(node, 2000, true)).replace(/\|/g, "/") : "");
     const table = (node) => {
       end(true);
       const rows = [...node.rows].filter(isVisible);
       rows.forEach((row, n) => {
-        out.push(`| ${[...row.cells].map(cell).join(" | ")} |`);
-        if (n === 0 && !plain) out.push(`|${" --- |".repeat(row.cells.length)}`);
+        put(`| ${[...row.cells].map(cell).join(" | ")} |`);
+        if (n === 0 && !plain) put(`|${" --- |".repeat(row.cells.length)}`);
       });
-      out.push("");
+      gap();
     };
     const walk = (node, depth) => {
       if (node.nodeType === 3) {
@@ -1046,11 +1083,11 @@
       }
       if (node.nodeType !== 1) return;
       const tag = tagOf(node);
-      if (SKIPPED.has(tag) || tag === "svg" || !isSeen(node)) return;
+      if (SKIPPED.has(tag) || tag === "svg" || !(tag === "hr" ? isVisible : isSeen)(node)) return; // a rule is its borders only
       if (tag === "br") return end(false);
-      if (tag === "hr") return end(true), void (plain || out.push("---", ""));
+      if (tag === "hr") return end(true), void (plain || (put("---"), gap()));
       if (tag === "table" && !node.querySelector("table")) return table(node);
-      if (tag === "pre") return end(true), void out.push(plain ? shownCopy(node).textContent : `\`\`\`\n${shownCopy(node).textContent.replace(/\n+$/, "")}\n\`\`\``, "");
+      if (tag === "pre") return end(true), put(plain ? shownCopy(node).textContent : `\`\`\`\n${shownCopy(node).textContent.replace(/\n+$/, "")}\n\`\`\``), void gap();
       if (tag === "img") return void (attribute(node, "alt") && (line += plain ? ` ${attribute(node, "alt")} ` : ` ![${fold(attribute(node, "alt"))}] `));
       if (FIELDS.has(tag)) {
         if (tag === "select") line += ` ${fold(node.selectedOptions[0]?.text ?? "")} `;
@@ -1063,22 +1100,29 @@
       }
       if (tag === "code" && !plain) return void (line += `\`${textOf(node)}\``);
       const heading = /^h([1-6])$/.exec(tag);
-      const display = getComputedStyle(node).display, block = heading || !/^(inline|contents)/.test(display);
+      const isQuote = tag === "blockquote" && !plain;
+      const display = getComputedStyle(node).display, block = heading || isQuote || !/^(inline|contents)/.test(display);
       if (display.startsWith("inline-") && line) line += " ";
       const list = tag === "ul" || tag === "ol";
-      const apart = tag === "p" || heading !== null || (list && depth === 0);
+      const apart = tag === "p" || isQuote || heading !== null || (list && depth === 0);
       if (block) end(apart);
       if (heading && !plain) line += `${"#".repeat(Number(heading[1]))} `;
-      if (tag === "li" && !plain) lead = `${"  ".repeat(Math.max(0, depth - 1))}- `;
-      if (tag === "blockquote" && !plain) line += "> ";
+      const around = quoted;
+      if (tag === "li" && !plain) lead = `${quoted}${"  ".repeat(Math.max(0, depth - 1))}${marker(node)}`;
+      if (isQuote) {
+        lead &&= `${lead}> `;
+        quoted += "> ";
+      }
       for (const child of childrenOf(node)) walk(child, depth + (list ? 1 : 0));
       if (block) end(apart);
       else if (display.startsWith("inline-")) line += " ";
+      if (isQuote) endQuote(around);
     };
     walk(root, 0);
     end(false);
     return out.join("\n").replace(/\n{3,}/g, "\n\n").trim();
   };
+  const EMPTY_LINE = /^[> ]*$/;
   const UNSEEN_BUT_LINES = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0e\ufeff]/g;
   // A copy without what is hidden, without comments, and without the values of passwords.
   const shownCopy = (root) => {
@@ -1089,6 +1133,7 @@
       const tag = tagOf(each);
       if (n > 0 && (tag === "option" ? !isOffered(each) : tag !== "optgroup" && !isSeen(each))) removed.push(copies[n]);
       else if (hidesText(each)) removed.push(...[...copies[n].childNodes].filter((node) => node.nodeType === 3));
+      else if (tag === "details" && !each.open) removed.push(...[...copies[n].childNodes].filter((node) => node.localName !== "summary"));
       if (isSecret(each)) {
         copies[n].removeAttribute("value");
         if (tagOf(each) === "textarea") removed.push(...copies[n].childNodes);
@@ -1115,8 +1160,7 @@
   const MOST_WAITED_TEXT = 1e6; // characters
 
   const api = {
-    snapshot({ mode, target, depth, links, limit, shown = true }) {
-      isShown = shown;
+    snapshot({ mode, target, depth, links, limit }) {
       let root = top();
       if (target) {
         const found = resolve(target);
@@ -1169,7 +1213,7 @@
     async prepare(ref, { action }) {
       const element = nodeOf(ref);
       const shown = shownFor(element);
-      if (action !== "none" && (element.disabled === true || element.matches(":disabled") || attribute(element, "aria-disabled") === "true")) return { problem: "is disabled", retry: true };
+      if (action !== "none" && isDisabled(element)) return { problem: "is disabled", retry: true };
       if (!isVisible(shown)) return { problem: "is not visible", retry: true };
       if (action !== "none" && element.closest("[inert]")) return { problem: "is in a part of the page that can't be used now", retry: true };
       if (!inView(boxOf(shown)) || !isHit(element, shown, centre(boxOf(shown)))) shown.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
@@ -1257,14 +1301,16 @@
       const suggested = isCompleted(element) || attribute(element, "role") === "combobox"; // else the browser itself suggests, if at all
       return { ref: found.length ? describeElement(found[0]).ref : "", options: options.slice(0, 20).map((each) => nameOf(each, "option")), open, suggested };
     },
-    // Fills fields in turn, up to the first that is not here, does not take its value, or wants keys.
+    // Fills fields in turn, up to the first that is not here, does not take its value, or wants keys. A box that was clicked in
+    // vain is the last, with the problem: another click would be one too many.
     async fill(fields) {
       const done = [];
       for (const { target, value } of fields) {
         const found = resolve(target);
         if (!found.element || wantsKeys(found.element)) break;
         const field = located(found.element, found.again);
-        const told = api.set_value(field.ref, value);
+        const told = await api.set_value(field.ref, value);
+        if (told.clicked) return { done: [...done, { ...field, problem: told.problem }] };
         if (told.problem || (String(value) && !told.shown)) break;
         done.push(field);
         await turn(); // the page may change the fields after this one
@@ -1345,18 +1391,26 @@
       const found = resolve(target);
       if (!found.element) return { problem: found.problem, x: 0, y: 0, width: 0, height: 0 };
       found.element.scrollIntoView({ block: "nearest", behavior: "instant" });
-      const box = found.element.getBoundingClientRect();
-      return { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height };
+      const box = found.element.getBoundingClientRect(), isMain = window.top === window;
+      return { x: box.x + (isMain ? scrollX : 0), y: box.y + (isMain ? scrollY : 0), width: box.width, height: box.height };
     },
   };
   return {
     element: api.element,
     call(name, args) {
-      isShown = true;
       const told = (value) => ({ value, last, unexamined: unexamined.size });
       forget();
       const value = api[name](...args);
       return value instanceof Promise ? value.then(told) : told(value);
+    },
+    // Note refs that an answer shows. One of an element that is gone may just stand in an error.
+    show(given) {
+      for (const ref of given) {
+        const entry = known.get(ref);
+        if (!entry || (inAnswers.has(ref) && !entry.node.deref()?.isConnected)) continue;
+        inAnswers.add(ref);
+        ownerOf(entry).ref = ref;
+      }
     },
     // The elements that may have closed shadow roots, and those roots.
     hosts: () => [...unexamined].slice(0, MOST_HOSTS),

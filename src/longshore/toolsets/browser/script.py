@@ -15,6 +15,8 @@ from longshore.toolsets.browser.connection import CdpError, Connection
 from longshore.toolsets.browser.events import RefNumbers, clean
 
 WORLD: Final = "longshore"
+REF: Final = r"((t\d+)?(?:f\d+)?)e\d+"
+"""A ref as a pattern: its frame and its tab are groups. Those of the first tab, and of a main frame, are left out."""
 MOST_NESTED: Final = 5
 """Closed shadow roots within each other that are looked into."""
 MOST_TITLE: Final = 400
@@ -22,6 +24,7 @@ MOST_TITLE: Final = 400
 _CALL: Final = "function(name, args) { return this.call(name, args); }"
 _ELEMENT: Final = "function(ref) { return this.element(ref); }"
 _HOSTS: Final = "function() { return this.hosts(); }"
+_SHOW: Final = "function(refs) { this.show(refs); }"
 _REVEAL: Final = "function(...roots) { this.reveal(...roots); }"
 
 _REPEATABLE: Final = frozenset(("snapshot", "find", "read", "locate", "option", "check", "box"))
@@ -89,6 +92,8 @@ class Located(Struct, frozen=True):
     type: str = ""
     secret: bool = False
     """Whether it is a field whose value is not shown."""
+    multiple: bool = False
+    """Whether it is a field that takes several files, or options."""
     found_again: bool = False
     problem: str = ""
     candidates: list[Candidate] = []
@@ -193,10 +198,9 @@ class PageScript:
         depth: int | None = None,
         links: bool = False,
         limit: int | None = None,
-        shown: bool = True,
     ) -> Lines:
-        """The document's lines. `shown`: whether they are for an answer, which makes their refs known."""
-        given = {"mode": mode, "target": target, "depth": depth, "links": links, "shown": shown}
+        """The document's lines."""
+        given = {"mode": mode, "target": target, "depth": depth, "links": links}
         made = await self._call(Lines, "snapshot", given if limit is None else given | {"limit": limit})
         return _without_problem(made, target or {})
 
@@ -236,7 +240,10 @@ class PageScript:
         return await self._call(SliderValue, "slider", ref)
 
     async def fill(self, fields: list[dict[str, Any]]) -> list[Located]:
-        """Fill fields, each of `target` and `value`, in turn. Returns those that were filled before one failed."""
+        """Fill fields, each of `target` and `value`, in turn. Returns those that were filled before one failed.
+
+        The last has a problem if it was clicked in vain.
+        """
         return (await self._call(dict[str, list[Located]], "fill", fields))["done"]
 
     async def submit(self, ref: str) -> Submission:
@@ -282,6 +289,11 @@ class PageScript:
         )
         _check(told)
         return str(told["result"]["value"])
+
+    def show(self, refs: list[str]) -> asyncio.Future[dict[str, Any]]:
+        """Note refs that an answer has: an element whose ref no answer has may be that of an older one."""
+        asked = {"functionDeclaration": _SHOW, "objectId": self._object_id, "arguments": [{"value": refs}]}
+        return self._connection.send("Runtime.callFunctionOn", asked, self._session)
 
     async def element(self, ref: str) -> str:
         """The element itself, as the id of an object in our world."""

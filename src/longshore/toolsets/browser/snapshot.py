@@ -8,8 +8,10 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Final
 
+from msgspec import Struct
+
 from longshore.registry.token_budget import DEFAULT_TOKENS, Page, fit_lines
-from longshore.toolsets.browser.script import Line
+from longshore.toolsets.browser.script import REF, Line
 
 __all__ = ["Line", "compose", "diff", "fold_behind", "fold_repeated", "outline", "render", "shorten_texts"]
 
@@ -26,8 +28,20 @@ MOST_TEXT: Final = 120
 CUT_TEXT: Final = 100
 Key = Callable[[Line], str]
 """What of a line is compared."""
+_KINDS: Final = {"+": "new", "~": "changed", "-": "removed"}
+
+
+class Change(Struct, frozen=True):
+    """A line of a difference, which can stand for several."""
+
+    mark: str
+    """`+` new, `~` changed, `-` removed; `after` names the line above."""
+    text: str
+    lines: int = 1
+
+
 _REPEATED: Final = frozenset(("banner", "navigation", "contentinfo", "complementary"))
-_REFS_AND_PLACE: Final = re.compile(r"\b(?:f\d+)?e\d+ |,(?:current|focused)\b")
+_REFS_AND_PLACE: Final = re.compile(rf"\b{REF} |,(?:current|focused)\b")
 _HEADING: Final = re.compile(r"(^|,)h[1-6]$")
 _OUTLINED: Final = frozenset(
     ("banner", "navigation", "main", "complementary", "contentinfo", "search", "form", "region", "dialog", "table")
@@ -135,8 +149,17 @@ def diff(before: Sequence[Line], after: Sequence[Line], max_tokens: int = 400, t
     changes = compare(before, after, _without_focus) or compare(before, after, _with_focus)
     if not changes:
         return ""
-    added = sum(line.startswith("+") for line in changes)
-    return fit_lines(changes, max_tokens, lambda _: f"in all {added} lines came; browser_snapshot has them").text
+
+    def rest(end: int) -> str:
+        return f"{_count(changes[end:])} left out; browser_snapshot shows the page"
+
+    return fit_lines((f"{change.mark} {change.text}" for change in changes), max_tokens, rest).text
+
+
+def _count(changes: Sequence[Change]) -> str:
+    """How many lines of each kind there are."""
+    counts = {kind: sum(each.lines for each in changes if each.mark == mark) for mark, kind in _KINDS.items()}
+    return f"{', '.join(f'{count} {kind}' for kind, count in counts.items() if count)} lines"
 
 
 def _until_last_in(lines: Sequence[Line], others: Sequence[Line]) -> Sequence[Line]:
@@ -146,44 +169,44 @@ def _until_last_in(lines: Sequence[Line], others: Sequence[Line]) -> Sequence[Li
     return lines[:end]
 
 
-def _compare(before: Sequence[Line], after: Sequence[Line], key: Key) -> list[str]:
+def _compare(before: Sequence[Line], after: Sequence[Line], key: Key) -> list[Change]:
     old, new = [key(line) for line in before], [key(line) for line in after]
-    changes: list[str] = []
+    changes: list[Change] = []
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
         if c > 0 and b - a != d - c:
-            changes.append(f"after {after[c - 1].text[:MOST_CONTEXT]}")
+            changes.append(Change("after", after[c - 1].text[:MOST_CONTEXT]))
         changes += _change(before[a:b], after[c:d])
     return changes
 
 
-def _change(gone: Sequence[Line], new: Sequence[Line]) -> list[str]:
+def _change(gone: Sequence[Line], new: Sequence[Line]) -> list[Change]:
     """A replaced part. A line whose ref stayed, or that took the place of one without a ref, is a changed one."""
     by_ref = {line.ref: line for line in gone if line.ref is not None}
     kept = {line.ref for line in new if line.ref in by_ref}
     if len(gone) == len(new) == 1 or [line.ref for line in gone] == [line.ref for line in new]:
-        return [f"~ {line.text}" for line in new]
+        return [Change("~", line.text) for line in new]
     return [
         *_gone([line for line in gone if line.ref is None or line.ref not in kept]),
-        *(f"{'~' if line.ref in kept else '+'} {line.text}" for line in new),
+        *(Change("~" if line.ref in kept else "+", line.text) for line in new),
     ]
 
 
-def _gone(lines: Sequence[Line]) -> list[str]:
+def _gone(lines: Sequence[Line]) -> list[Change]:
     """Lines that went. Of many, only the first are named: what came matters more."""
     shown = lines if len(lines) <= MOST_GONE else lines[: MOST_GONE // 2]
     rest = len(lines) - len(shown)
-    return [*(f"- {line.text}" for line in shown), *([f"- {rest} more lines"] if rest else [])]
+    return [*(Change("-", line.text) for line in shown), *([Change("-", f"{rest} more lines", rest)] if rest else [])]
 
 
-def _compare_sets(before: Sequence[Line], after: Sequence[Line], key: Key) -> list[str]:
+def _compare_sets(before: Sequence[Line], after: Sequence[Line], key: Key) -> list[Change]:
     old, new = {key(line) for line in before}, {key(line) for line in after}
     refs = {line.ref for line in before if line.ref is not None}
     changed_refs = {line.ref for line in after if line.ref in refs and key(line) not in old}
     return [
         *_gone([line for line in before if key(line) not in new and line.ref not in changed_refs]),
-        *(f"{'~' if line.ref in changed_refs else '+'} {line.text}" for line in after if key(line) not in old),
+        *(Change("~" if line.ref in changed_refs else "+", line.text) for line in after if key(line) not in old),
     ]
 
 

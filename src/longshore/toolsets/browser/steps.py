@@ -9,10 +9,11 @@ from longshore.errors import ToolError
 from longshore.toolsets.browser import actions
 from longshore.toolsets.browser.actions import Target
 from longshore.toolsets.browser.parameters import ActStep
+from longshore.toolsets.browser.script import REF
 
 MOST_STEPS: Final = 50
 MOST_WAIT_SECONDS: Final = 30.0
-_REF: Final = re.compile(r"(f\d+)?e\d+")
+_REF: Final = re.compile(REF)
 
 
 def is_ref(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -17,12 +18,13 @@ from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, 
 from longshore.toolsets.browser.connection import CdpError, ConnectionClosed
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.evaluation import ScriptElement, evaluate
-from longshore.toolsets.browser.events import PageError, TabLog, clean, labelled, unlabelled
+from longshore.toolsets.browser.events import PageError, RefNumbers, TabLog, clean, labelled, unlabelled
 from longshore.toolsets.browser.frames import Frame
+from longshore.toolsets.browser.masking import Secrets
 from longshore.toolsets.browser.navigation import Loaded, Restless, WaitFor
 from longshore.toolsets.browser.page import BLOCKED, CLOSED, FLOOD, POPUPS, RESTLESS, Dialogs, Page, drop
 from longshore.toolsets.browser.screenshots import Box, Format, Screenshot, capture
-from longshore.toolsets.browser.script import PageScript
+from longshore.toolsets.browser.script import REF, PageScript
 from longshore.toolsets.browser.settling import (
     FILLED_QUIET_MS,
     QUIET_LIMIT_MS,
@@ -47,6 +49,8 @@ COMPARED_IN_PART: Final = (
 )
 MOST_SHOWN_FRAMES: Final = 50
 """Frames of one document whose content is in a snapshot. More are advertisements, or an attack."""
+
+_REF: Final = re.compile(rf"\b{REF}\b")
 
 T = TypeVar("T")
 
@@ -131,6 +135,8 @@ class Host(Protocol):
 
     @property
     def downloads(self) -> Downloads: ...
+    @property
+    def secrets(self) -> Secrets: ...
     async def open_page(self, tab: Tab) -> Page:
         """A new page for a tab, in a new browser if need be."""
         ...
@@ -154,7 +160,7 @@ class Tab:
 
     def __init__(self, id: str, host: Host, url: str = "about:blank", opener: Tab | None = None) -> None:
         self.id, self._host, self.opener = id, host, opener
-        self.log: TabLog = TabLog() if opener is None else opener.log.opened()
+        self.log = TabLog(host.secrets, RefNumbers(id))
         self.dialogs = Dialogs()
         self.title = ""
         self.refused_popups = 0
@@ -359,6 +365,18 @@ class Tab:
 
         return await self._run(work, seconds, "the screenshot")
 
+    def prepare_answer(self, text: str) -> str:
+        """A text of the page as an answer has it, with dots for passwords. The page notes which refs are in it."""
+        masked, page = self.log.secrets.mask(text), self.page
+        if page is not None and not page.ended.done():
+            refs: dict[str, list[str]] = {}
+            for match in _REF.finditer(masked):
+                refs.setdefault(match[1], []).append(match[0])
+            for frame in page.frames:
+                if frame.prefix in refs and frame.script is not None:
+                    drop(frame.script.show(refs[frame.prefix]))
+        return masked
+
     async def body(self, number: int, seconds: float = READ_SECONDS) -> Body:
         """The body of the answer to a request of the network log."""
         exchange = self.log.exchange(number)
@@ -417,7 +435,7 @@ class Tab:
 
     async def _act(self, page: Page, steps: tuple[Step, ...], done: list[str]) -> Outcome:
         self._bring_to_front(page)
-        before = await self._snapshot(page, shown=False)
+        before = await self._snapshot(page)
         actions, first, failed = Actions(page, self.dialogs), self._host.downloads.count + 1, None
         new_document = False
         for step in steps:
@@ -613,13 +631,12 @@ class Tab:
         target: Target | None = None,
         depth: int | None = None,
         links: bool = False,
-        shown: bool = True,
     ) -> Snapshot:
         frame = page.frames.main
         query = None if target is None else target.query()
         if target is not None and target.ref is not None:
             frame = page.frames.of_ref(target.ref)
-        given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links, "shown": shown}
+        given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links}
         told = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
         lines, truncated = await self._with_children(page, frame, told, given)
         return Snapshot(lines, page.frames.main.url or told.url, told.title, truncated)

@@ -25,6 +25,7 @@ from longshore.toolsets.browser.answers import fence, origin_of, room_for_page, 
 from longshore.toolsets.browser.brooklyn_tools import BrooklynTools
 from longshore.toolsets.browser.browsers import HEIGHT, WIDTH, Browsers, Strategy, Used
 from longshore.toolsets.browser.events import MOST_ENTRIES, Exchange, clean, without_user
+from longshore.toolsets.browser.masking import Secrets
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.origins import check_url
 from longshore.toolsets.browser.parameters import (
@@ -435,7 +436,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         ctx: Context,
         level: Annotated[Literal["error", "warning", "info", "debug"] | None, "and worse; info unless given"] = None,
         since: Annotated[int | None, "number of the last one seen"] = None,
-        limit: Annotated[int | None, "the last ones, if not 50"] = None,
+        limit: Annotated[int | None, "most messages, if not 50"] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -448,9 +449,15 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError(f"limit={limit}: give 1 to {MOST_ENTRIES}")
         levels = _LEVELS[: _LEVELS.index(level or "info") + 1]
         async with self._use(ctx, browserId, target, tab_id) as used:
-            entries = [each for each in used.tab.log.console.since(since or 0).entries if each.level in levels]
-            lines = [f"{each.number} {each.level} {each.text} ({each.where})" for each in entries[-(limit or 50) :]]
-            shown = fit_lines(lines, room_for_page(max_tokens), lambda end: f"{len(lines) - end} more: since=").text
+            found = used.tab.log.console.since(since or 0)
+            lines = {
+                each.number: f"{each.number} {each.level} {each.text} ({each.where})"
+                for each in found.entries
+                if each.level in levels
+            }
+            most = limit or 50
+            first = max(0, len(lines) - most) if since is None else 0
+            shown = _fit_log("browser_console", lines, found.dropped, room_for_page(max_tokens), first, most)
             return _answer(used, shown or "no messages", max_tokens)
 
     @tool(
@@ -479,14 +486,14 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         async with self._use(ctx, browserId, target, tab_id) as used:
             if id is not None:
                 return _answer(used, await _show_exchange(used.tab, id, room_for_page(max_tokens), seconds), max_tokens)
-            exchanges = [
-                each
-                for each in used.tab.log.network.since(since or 0).entries
+            found = used.tab.log.network.since(since or 0)
+            lines = {
+                each.number: _exchange_line(each)
+                for each in found.entries
                 if (filter is None or filter in each.url) and (not failed or each.failed)
-            ]
-            lines = [_exchange_line(each) for each in exchanges]
-            shown = fit_lines(lines, room_for_page(max_tokens), lambda end: f"{len(lines) - end} more: filter or since")
-            return _answer(used, shown.text or "no requests", max_tokens)
+            }
+            shown = _fit_log("browser_network", lines, found.dropped, room_for_page(max_tokens))
+            return _answer(used, shown or "no requests", max_tokens)
 
     # -- interaction
 
@@ -672,9 +679,9 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
                 late = f"{clean(checked, 200)} has not loaded within {seconds:.0f} s (the `timeout` of this tool)"
                 raise ToolTimeout(late) from None
             parts = [*used.notes, *([arrival.note] if arrival.note else []), (await used.tab.read("markdown")).text]
-            content = fence(used.place, arrival.url, fit_ends("\n".join(parts), room_for_page(DEFAULT_TOKENS)))
-            url = clean(arrival.url, 500)
-            return LoadedPage(arrival.status, arrival.title, url, content, ["title", "content"])
+            content = used.fence(fit_ends("\n".join(parts), room_for_page(DEFAULT_TOKENS)))
+            url, title = (used.tab.prepare_answer(each) for each in (clean(arrival.url, 500), arrival.title))
+            return LoadedPage(arrival.status, title, url, content, ["title", "content"])
 
     # -- parts of a call
 
@@ -703,7 +710,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     async def _load(self, used: Used, going: Awaitable[Arrival], max_tokens: int) -> str:
         """Await a navigation, and show the page."""
         arrival = await self._browsers.navigate(used.tab, going)
-        return fence(used.place, used.tab.url, show_arrival(arrival, used.notes, room_for_page(max_tokens)))
+        return used.fence(show_arrival(arrival, used.notes, room_for_page(max_tokens)))
 
     def _use(
         self, ctx: Context, id: str | None, strategy: Strategy | None, tab_id: str | None
@@ -732,11 +739,11 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             attached = ", attached" if browser.is_attached else ""
             lines.append(f"{id}{' (current)' if id == current else ''}: {len(browser.tabs)} tabs{attached}")
             for tab in browser.tabs.values():
-                lines.append(_tab_line(tab.id, tab is browser.current, tab.url, tab.title))
+                lines.append(_tab_line(tab.id, tab is browser.current, tab.url, tab.title, browser.secrets))
             pages = await browser.user_pages()
             if pages:
                 lines.append("  pages of its user, attached to when their id is given as tab_id:")
-                lines += [_tab_line(page.id, False, page.url, page.title) for page in pages]
+                lines += [_tab_line(page.id, False, page.url, page.title, browser.secrets) for page in pages]
         if not lines:
             return "no browser is open; browser_navigate opens one"
         return fence("browsers", "titles and addresses", fit_lines(lines, room_for_page(max_tokens)).text)
@@ -754,13 +761,29 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
                     download.artifact = await asyncio.to_thread(ctx.save_artifact, download.name, data)
                 answer.append(download.artifact)
         shown = fit_lines(lines, room_for_page(max_tokens), lambda end: f"{len(lines) - end} more").text
-        return [Text(fence(used.place, used.tab.url, used.say(shown or "no downloads"))), *answer]
+        return [Text(used.fence(used.say(shown or "no downloads"))), *answer]
 
 
 def _answer(used: Used, text: str, max_tokens: int) -> str:
     """What was read of a page, after what happened in it since the last answer."""
     happened = [*used.notes, *show_events(used.tab.log.notices.take())]
-    return fence(used.place, used.tab.url, fit_ends("\n".join([*happened, text]), room_for_page(max_tokens)))
+    return used.fence(fit_ends("\n".join([*happened, text]), room_for_page(max_tokens)))
+
+
+def _fit_log(
+    tool: str, lines: dict[int, str], dropped: int, max_tokens: int, first: int = 0, most: int = MOST_ENTRIES
+) -> str:
+    """At most so many lines of a log, given by their numbers. Says what is left out, and how to get it."""
+    numbers = list(lines)[first : first + most]
+
+    def rest(end: int) -> str:
+        return f"{len(lines) - first - end} more: {tool} since={numbers[end - 1]}"
+
+    above = [f"[{dropped} older ones are no longer kept]"] if dropped else []
+    above += [f"[{first} before these: {tool} since=0, or limit={len(lines)}]"] if first else []
+    page = fit_lines([lines[each] for each in numbers], max_tokens, rest, heading="\n".join(above))
+    is_cut = page.complete and first + len(numbers) < len(lines)
+    return f"{page.text}\n[… {rest(page.end)}]" if is_cut else page.text
 
 
 def _nothing(cursor: int | None, mode: str | None, scope: str | None) -> str:
@@ -775,7 +798,7 @@ def _show(used: Used, outcome: Outcome, max_tokens: int) -> str:
     if used.tab.closed:
         current = used.browser.current
         used.notes.append(f"the current tab is {current.id}" if current else "no tab is left; the next call opens one")
-    return fence(used.place, used.tab.url, show_outcome(outcome, used.notes, room_for_page(max_tokens)))
+    return used.fence(show_outcome(outcome, used.notes, room_for_page(max_tokens)))
 
 
 def _seconds(timeout_ms: int | None, default: float) -> float:
@@ -786,8 +809,9 @@ def _seconds(timeout_ms: int | None, default: float) -> float:
     return timeout_ms / 1000
 
 
-def _tab_line(id: str, is_current: bool, url: str, title: str) -> str:
-    return f"  {id}{' (current)' if is_current else ''} {clean(without_user(url), 200)} {clean(title, 80)!r}"
+def _tab_line(id: str, is_current: bool, url: str, title: str, secrets: Secrets) -> str:
+    shown = f"{clean(without_user(url), 200)} {clean(title, 80)!r}"
+    return f"  {id}{' (current)' if is_current else ''} {secrets.mask(shown)}"
 
 
 def _exchange_line(each: Exchange) -> str:
