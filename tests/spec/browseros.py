@@ -179,7 +179,8 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "D",
         'filesystem has max_file_size, such as "10MB".',
         _FILE,
-        "test_configuration.py::test_a_file_over_the_limit_is_not_read_whole",
+        "test_configuration.py::test_files_over_the_limit_are_neither_read_nor_written_nor_copied",
+        "test_configuration.py::test_a_long_file_is_read_whole",
     ),
     "S-69": _row(
         "D",

@@ -105,11 +105,34 @@ def test_a_tool_is_stopped_after_its_own_time_else_after_that_of_all(workshop: W
     assert error_of(server.ask(call(1, "terminal", command="sleep 600")))["code"] == -32002
 
 
-def test_a_file_over_the_limit_is_not_read_whole(workshop: Workshop) -> None:
-    """S-68: a megabyte is a million bytes (C-44)."""
-    write_config(workshop, {"tools": {"filesystem": {"max_file_size": "2MB"}}})
+def test_files_over_the_limit_are_neither_read_nor_written_nor_copied(workshop: Workshop) -> None:
+    """S-68: a kilobyte is a thousand bytes (C-44)."""
+    write_config(workshop, {"tools": {"filesystem": {"max_file_size": "1KB"}}})
+    server, root = workshop.spawn(*SERVER, "--root", str(workshop.folder)), workshop.folder
+    (root / "large.txt").write_text("x" * 1001)
+    (root / "small.txt").write_text("x" * 1000)
+    read_small = server.ask(call(0, "filesystem", action="read", path="small.txt"))
+    assert read_small["result"]["result"]["content"] == "x" * 1000
+    for arguments in (
+        {"action": "read", "path": "large.txt"},
+        {"action": "write", "path": "small.txt", "content": "y" * 1001},
+        {"action": "append", "path": "small.txt", "content": "y"},
+        {"action": "copy", "path": "large.txt", "to": "copy.txt"},
+    ):
+        error = error_of(server.ask(call(1, "filesystem", **arguments)))
+        assert error["code"] == -32001
+        assert "1,001 bytes, more than the limit of 1,000 (max_file_size)" in error["message"]
+    assert (root / "small.txt").read_text() == "x" * 1000
+    assert not (root / "copy.txt").exists()
+
+
+def test_a_long_file_is_read_whole(workshop: Workshop) -> None:
+    """S-51, S-68: a script has no budget of tokens."""
+    content = "".join(f"line {n}\n" for n in range(100_000))
+    (workshop.folder / "a.txt").write_text(content)
     server = workshop.spawn(*SERVER, "--root", str(workshop.folder))
-    assert "files beyond 2.0M" in server.ask(call(1, "fs_info"))["result"]["result"]
+    answer = server.ask(call(1, "filesystem", action="read", path="a.txt"))
+    assert answer["result"]["result"] == {"success": True, "path": "a.txt", "content": content}
 
 
 @pytest.mark.parametrize(

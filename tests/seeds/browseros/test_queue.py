@@ -108,7 +108,7 @@ def test_piped_requests_see_what_the_ones_before_have_done(workshop: Workshop, f
     found = [json.loads(line) for line in done.stdout.splitlines()]
     answers = found if form == "lines" else found[0]
     assert [each["id"] for each in answers] == [each["id"] for each in messages]
-    assert answers[-1]["result"]["result"]["content"].endswith("a\n0\n1\n2\n3\n4\n5\n6\n7"), answers[-1]
+    assert answers[-1]["result"]["result"]["content"] == "a\n0\n1\n2\n3\n4\n5\n6\n7\n"
     assert (workshop.folder / "b.txt").read_text().split() == [str(n) for n in range(8)]
 
 
