@@ -136,6 +136,23 @@ def test_the_terminal_runs_commands_for_who_started_the_server(server: Peer) -> 
     assert "from the shell" in done["result"]["output"]
 
 
+def test_a_command_beyond_the_timeout_of_its_call_is_a_timeout(server: Peer) -> None:
+    """S-38: with what it had printed."""
+    error = error_of(server.ask(call(1, "terminal", command="echo begun; sleep 600", timeout=0.5)))
+    assert error["code"] == -32002
+    assert "did not end within 0.5 s (its timeout). It had printed:\nbegun\n" in error["message"]
+
+
+@pytest.mark.parametrize("last", [5, 20_000, 4_000_000])
+def test_the_output_of_a_command_is_always_a_text(server: Peer, last: int) -> None:
+    """S-41: what is left out can be read by a tool that the same peer may call."""
+    output = server.ask(call(1, "terminal", command=f"seq 1 {last}"))["result"]["result"]["output"]
+    assert output.startswith("1\n2\n") and f"\n{last}\n[c1: exit code 0" in output
+    assert ("terminal_read id=c1 cursor=0" in output) is (last > 5)
+    rest = server.ask(request(2, "tools/call", name="terminal_read", arguments={"id": "c1", "cursor": 0}))
+    assert rest["result"]["result"].startswith("1\n2\n")
+
+
 def test_a_tool_that_is_off_is_listed_as_unavailable(workshop: Workshop) -> None:
     """S-40, S-67."""
     server = workshop.spawn(*SERVER, "--set", "toolsets.terminal.enabled=false")
