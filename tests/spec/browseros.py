@@ -84,7 +84,12 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "test_the_tools_are_listed_as_the_document_shows",
         "test_the_terminal_runs_commands_for_who_started_the_server",
     ),
-    "S-42": _row("D", "browser takes url and wait_for_load.", "test_a_page_is_loaded_as_the_document_shows"),
+    "S-42": _row(
+        "D",
+        "browser takes url and wait_for_load.",
+        "test_a_page_is_loaded_as_the_document_shows",
+        "test_the_load_of_a_page_is_waited_for_unless_the_call_says_otherwise",
+    ),
     "S-43": _row(
         "D",
         'The result of browser has status "success", title, url and content.',

@@ -106,6 +106,15 @@ def test_a_page_is_loaded_as_the_document_shows(server: Peer, page: str) -> None
     assert "\nFor use in examples\n" in first["result"]["content"]  # between the lines that label a page's text
 
 
+def test_the_load_of_a_page_is_waited_for_unless_the_call_says_otherwise(server: Peer, hanging: str) -> None:
+    """S-42: the load does not end while the page's image is not there."""
+    given = server.ask(call(1, "browser", url=hanging, wait_for_load=False))["result"]["result"]
+    assert (given["status"], given["title"]) == ("success", TITLE)
+    assert "still loads" not in given["content"]
+    waited = server.ask(call(2, "browser", url=hanging))["result"]["result"]
+    assert f"still loads: GET {hanging}/never" in waited["content"]
+
+
 def test_a_page_that_is_an_error_of_its_site_is_no_success(server: Peer, page: str) -> None:
     """S-43."""
     found = server.ask(call(1, "browser", url=f"{page}missing"))["result"]["result"]

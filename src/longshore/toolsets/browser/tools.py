@@ -668,10 +668,10 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             going = used.tab.navigate(checked, "load" if wait_for_load else "dom", seconds)
             try:
                 arrival = await self._browsers.navigate(used.tab, going)
-            except ToolTimeout:
-                late = f"{clean(checked, 200)} has not loaded within {seconds:.0f} s (the `timeout` of this tool)"
-                raise ToolTimeout(late) from None
-            parts = [*used.notes, *([arrival.note] if arrival.note else []), (await used.tab.read("markdown")).text]
+                read = await used.tab.read("markdown", seconds=ctx.remaining)
+            except ToolTimeout as late:
+                raise late.by("toolsets.browser.timeout") from None
+            parts = [*used.notes, *([arrival.note] if arrival.note else []), read.text]
             content = fence(used.place, arrival.url, fit_ends("\n".join(parts), room_for_page(DEFAULT_TOKENS)))
             url = clean(arrival.url, 500)
             return LoadedPage(arrival.status, arrival.title, url, content, ["title", "content"])
