@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from process.conftest import Workshop
 from process.peer import LONGSHORE, Peer, call
-from waiting import eventually
+from waiting import PATIENCE, eventually
 
 from .document import SERVER, error_of, read, text_of
 
@@ -196,6 +197,36 @@ def test_without_a_client_on_stdin_it_listens_unless_it_is_told_otherwise(
         workshop.env["BROWSEROS_MCP_TRANSPORT"] = transport
     with Path(os.devnull).open("rb") as nothing:
         assert serves_http(workshop.spawn(*SERVER, stdin=nothing.fileno())) is http
+
+
+@pytest.mark.parametrize("transport", [None, "auto", "http"])
+def test_options_for_http_are_taken_where_it_may_listen(workshop: Workshop, transport: str | None) -> None:
+    """S-59, S-63, S-69."""
+    if transport:
+        workshop.env["BROWSEROS_MCP_TRANSPORT"] = transport
+    with Path(os.devnull).open("rb") as nothing:
+        server = workshop.spawn(*SERVER, "--port", "0", "--host", "127.0.0.2", stdin=nothing.fileno())
+        assert serves_http(server)
+    assert "http://127.0.0.2:" in server.stderr
+
+
+def test_options_for_http_are_refused_where_it_never_listens(workshop: Workshop) -> None:
+    workshop.env["BROWSEROS_MCP_TRANSPORT"] = "stdio"
+    done = workshop.run([*SERVER, "--port", "0"], PING)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--port is for HTTP; add --http" in done.stderr
+
+
+def test_a_socket_on_stdin_is_stdio(workshop: Workshop) -> None:
+    """S-69, S-76: until the peer has shut its half."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        server = workshop.spawn(*SERVER, stdin=theirs.fileno(), stdout=theirs.fileno())
+        theirs.close()
+        ours.sendall(json.dumps(PING).encode() + b"\n")
+        assert json.loads(ours.makefile().readline()) == read("ping_response.json")
+        ours.shutdown(socket.SHUT_WR)
+        assert server.process.wait(PATIENCE) == 0
 
 
 def test_on_a_terminal_it_listens(workshop: Workshop) -> None:
