@@ -28,12 +28,13 @@ from longshore.wire.codec import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    PARSE_ERROR,
     encode,
     error,
     read,
 )
 from longshore.wire.framing import TooLong
-from longshore.wire.messages import Batch, Fault, Malformed, Message, Repaired, Reply
+from longshore.wire.messages import Batch, Blank, Fault, Malformed, Message, Repaired, Reply
 
 if TYPE_CHECKING:
     from longshore.registry.tool import Entry
@@ -119,6 +120,8 @@ class DialectAdapter:
         match message:
             case Malformed() if self._speaks(link):
                 return self._take(message, link)
+            case Blank() if self._speaks(link) and link.has_status:  # an empty line is passed over, but not a POST
+                return self._take(Malformed(PARSE_ERROR, "the body is empty; it must be JSON-RPC"), link)
             case Batch() if self._speaks(link):
                 if self._takes_batches(link):
                     return handle_batch(self.engine, message, link, self.handle, self._take)

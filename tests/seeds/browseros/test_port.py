@@ -100,7 +100,7 @@ def test_errors_of_bare_posts_have_the_codes_of_the_document(
 ) -> None:
     """S-37, S-72."""
     found, answer, headers = post(server, message)
-    assert (found, answer["error"]["code"]) == (status, code)
+    assert (found, error_of(answer)["code"]) == (status, code)
     assert "mcp-session-id" not in headers
 
 
