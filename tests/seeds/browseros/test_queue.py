@@ -149,6 +149,7 @@ def test_two_lines_by_nc_are_both_answered(workshop: Workshop) -> None:
 
 
 def test_a_server_that_is_stopped_answers_what_waits() -> None:
+    """S-80."""
     with serve_lines("--set", "server.eof_grace=30", "--set", "http.grace=30") as server, Lines(server) as lines:
         lines.say(call(1, "wait"), call(2, "add", text="a"), request(3, "ping"))
         eventually("the call", (server.folder / "begun").exists)
