@@ -151,11 +151,12 @@ def test_two_lines_by_nc_are_both_answered(workshop: Workshop) -> None:
 def test_a_server_that_is_stopped_answers_what_waits() -> None:
     """S-80."""
     with serve_lines("--set", "server.eof_grace=30", "--set", "http.grace=30") as server, Lines(server) as lines:
-        lines.say(call(1, "wait"), call(2, "add", text="a"), request(3, "ping"))
+        lines.say(call(1, "wait"), call(2, "hold"), call(3, "add", text="a"), request(4, "ping"))
         eventually("the call", (server.folder / "begun").exists)
         server.kill(SIGTERM)
         let_go(server)
-        assert [lines.hear()["id"] for _ in range(3)] == [1, 2, 3]
+        assert [value_of(lines.hear()) for _ in range(3)] == ["waited", "held", "a"]
+        assert lines.hear()["id"] == 4
         assert lines.hear() is None
         server.wait()
 
