@@ -142,6 +142,8 @@ class Stdio(Link):
                 continue
             self._ended = True
             self._take(self._framer.close())
+            if self._engine.executor.running and not self._await_threads():  # a last line without a newline
+                self.open_loop()
             if self._loop is None:
                 self._engine.detach(self)
                 self._flush()
