@@ -105,8 +105,13 @@ def _read_serve(args: list[str]) -> tuple[str | None, dict[str, Any], str | None
     return target, flags, path, profile
 
 
-def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None, profile: str | None) -> None:
-    """Serve a target, or a profile of the built-in server, on stdio."""
+def serve(
+    target: str | None, flags: Mapping[str, Any], config_path: str | None, profile: str | None, http_option: str = ""
+) -> None:
+    """Serve a target, or a profile of the built-in server, on stdio, or over HTTP where the configuration says so.
+
+    `http_option` is one of the options that is for HTTP, if there is one.
+    """
     from longshore.errors import LongshoreError
     from longshore.transports.descriptors import claim
 
@@ -116,7 +121,7 @@ def serve(target: str | None, flags: Mapping[str, Any], config_path: str | None,
         app = find(target, profile)
         if by_hand and "server.transport" not in app.defaults:  # else it may serve over HTTP, which greets too
             _greet(app.name, target, profile)
-        app.serve(reader, writer, flags=flags, config_path=config_path)
+        app.serve(reader, writer, flags=flags, config_path=config_path, http_option=http_option)
     except LongshoreError as problem:
         sys.stderr.write(f"{problem}\n")
         sys.exit(problem.exit_code)

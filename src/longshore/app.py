@@ -273,10 +273,19 @@ class Server:
             raise SystemExit(problem.exit_code) from None
 
     def serve(
-        self, reader: int, writer: int, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None
+        self,
+        reader: int,
+        writer: int,
+        *,
+        flags: Mapping[str, Any] | None = None,
+        config_path: str | None = None,
+        http_option: str = "",
     ) -> None:
-        """Serve on two file descriptors, as `run` does on stdin and stdout; over HTTP if the configuration says so."""
-        self._runtime.serve(reader, writer, self.asks_token, flags, config_path)
+        """Serve on two file descriptors, as `run` does on stdin and stdout; over HTTP if the configuration says so.
+
+        `http_option` names what was given for HTTP alone. It is refused where the configuration rules HTTP out.
+        """
+        self._runtime.serve(reader, writer, self.asks_token, flags, config_path, http_option)
 
     def serve_http(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
         """Serve over HTTP until a signal, with as many processes as the configuration says."""

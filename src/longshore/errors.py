@@ -80,7 +80,18 @@ class ToolError(LongshoreError):
 
 
 class ToolTimeout(ToolError):
-    """A tool's own failure because its time was over. Dialects with a code for that give it."""
+    """A tool's own failure because its time was over. Dialects with a code for that give it.
+
+    `parameter` is what the caller may raise to give it longer; `rest` follows in the text.
+    """
+
+    def __init__(self, what: str, parameter: str = "", rest: str = "") -> None:
+        self.what, self.parameter, self.rest = what, parameter, rest
+        super().__init__(f"{what}; try a longer {parameter}{rest}" if parameter else f"{what}{rest}")
+
+    def by(self, parameter: str) -> ToolTimeout:
+        """The same failure of a tool that has another name for the parameter."""
+        return ToolTimeout(self.what, parameter if self.parameter else "", self.rest)
 
 
 class ResourceNotFound(LongshoreError):

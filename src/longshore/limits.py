@@ -36,7 +36,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Frames of calls that run or wait, added up; over HTTP at least `upload_bytes`. A lone one may be larger."""
 
     output_bytes: int = 2 << 20
-    """Output that is unread, or waits for earlier answers. Beyond it we stop reading and start no queued call."""
+    """Unread output, or requests that wait for earlier ones. Beyond it we stop reading and start no queued call."""
 
     notes: CountOrZero = 1000
     """Log messages that one call may have waiting for a slow reader; older ones are dropped and counted."""

@@ -149,11 +149,19 @@ class Runtime:
     # -- transports
 
     def serve(
-        self, reader: int, writer: int, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None
+        self,
+        reader: int,
+        writer: int,
+        asks_token: bool,
+        flags: Mapping[str, Any] | None,
+        config_path: str | None,
+        http_option: str,
     ) -> None:
         """Serve stdio on two file descriptors, or HTTP where the configuration says so."""
         self._configure(flags, config_path)
         transport = self.policy.config.server.transport
+        if http_option and transport not in ("http", "auto"):
+            raise ConfigError(f"{http_option} is for HTTP; add --http")
         if transport == "http" or (transport == "auto" and is_unattended(reader)):
             self._serve_http(asks_token)
         else:

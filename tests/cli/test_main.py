@@ -51,10 +51,12 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """An entry point that records its calls."""
     seen: list[Any] = []
 
-    def serve(target: str | None, *, flags: dict[str, Any], config_path: str | None, profile: str | None) -> None:
+    def serve(
+        target: str | None, *, flags: dict[str, Any], config_path: str | None, profile: str | None, http_option: str
+    ) -> None:
         if target == "missing":
             raise TargetError("missing: no such file")
-        seen.append((target, flags, config_path, profile))
+        seen.append((target, flags, config_path, profile, http_option))
 
     entry_point = types.ModuleType("longshore.__main__")
     entry_point.serve = serve  # type: ignore[attr-defined]
@@ -132,10 +134,16 @@ def test_every_flag_sets_a_key_that_exists() -> None:
 def test_serve_hands_over_what_was_given(served: list[Any]) -> None:
     argv = ["serve", "app.py:app", "--eof-grace", "1", "--timeout=0", "--config", "x.toml", "--log-level", "debug"]
     assert run(argv) == 0
-    assert run(["serve", "--profile", "bb"]) == 0
+    assert run(["serve", "--profile", "bb", "--port", "0"]) == 0
     assert served == [
-        ("app.py:app", {"server.eof_grace": "1", "server.timeout": "0", "server.log_level": "debug"}, "x.toml", None),
-        (None, {}, None, "bb"),
+        (
+            "app.py:app",
+            {"server.eof_grace": "1", "server.timeout": "0", "server.log_level": "debug"},
+            "x.toml",
+            None,
+            "",
+        ),
+        (None, {"http.port": "0"}, None, "bb", "--port"),
     ]
 
 

@@ -194,7 +194,8 @@ def test_run_inside_a_running_loop_says_what_to_write(tmp_path: Path, arguments:
 def test_a_port_without_http_is_a_mistake(tmp_path: Path) -> None:
     done = run_script(tmp_path, SOURCE + "\napp.run(port=0)\n")
     assert done.returncode == 2 and "app.run(http=True" in done.stderr
-    argv = [*LONGSHORE, "serve", "own.py", "--port", "0"]
+    (tmp_path / "served.py").write_text(SOURCE)
+    argv = [*LONGSHORE, "serve", "served.py", "--port", "0"]
     done = subprocess.run(argv, cwd=tmp_path, env=environment(tmp_path), capture_output=True, timeout=30, text=True)
     assert done.returncode == 2 and "--port is for HTTP; add --http" in done.stderr
 

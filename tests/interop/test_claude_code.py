@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from services import need_command
 
 from .client.peers import claude_code
 
+PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 ENTRY_POINTS = {
     "longshore": "longshore serve",
     "brooklyn": "brooklyn mcp start",
@@ -79,10 +81,25 @@ def test_the_lines_of_brooklyns_document_add_its_server(shell: Workshop) -> None
     assert "Removed MCP server" in printed and "oneOf" not in printed
 
 
+def test_the_line_for_a_project_writes_the_entry_of_our_page(shell: Workshop) -> None:
+    """S-140: `.mcp.json` with the command that docs/seeds.md names."""
+    line = "claude mcp add contextgraph-ghost --scope project -- contextgraph-ghost"
+    assert f"$ {line}\n" in PAGE.read_text(encoding="utf-8")
+    run(shell, line)
+    written = json.loads((shell.folder / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["contextgraph-ghost"]
+    assert (written["type"], written["command"], written.get("args", [])) == ("stdio", "contextgraph-ghost", [])
+
+
+def test_the_line_of_brooklyn_on_our_page_adds_its_server(shell: Workshop) -> None:
+    """S-111."""
+    line = "claude mcp add -s user brooklyn brooklyn mcp start"
+    assert f"$ {line}\n" in PAGE.read_text(encoding="utf-8")
+    assert connected(run(shell, f"{line}\nclaude mcp list")) == {"brooklyn": "brooklyn mcp start"}
+
+
 def test_the_lines_of_the_context_graph_add_its_server(shell: Workshop) -> None:
     """S-141, with the command that its document leaves out."""
     line = 'claude mcp add-json contextgraph-ghost \'{"command": "contextgraph-ghost"}\''
-    page = Path(__file__).parents[2] / "docs" / "seeds.md"
-    assert f"$ {line}\n" in page.read_text(encoding="utf-8")
+    assert f"$ {line}\n" in PAGE.read_text(encoding="utf-8")
     assert connected(run(shell, f"{line}\nclaude mcp list")) == {"contextgraph-ghost": "contextgraph-ghost"}
     assert connected(run(shell, "claude mcp remove contextgraph-ghost\nclaude mcp list")) == {}

@@ -269,3 +269,21 @@ def test_a_thread_that_was_there_before_may_speak_while_the_server_only_reads(wo
     peer.ask(request(1, "resources/subscribe", uri="file://log"))
     (workshop.folder / "changed").touch()
     assert peer.notice("notifications/resources/updated")["params"]["uri"] == "file://log"
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2])
+def test_a_last_line_without_a_newline_is_answered(workshop: Workshop, seconds: float) -> None:
+    """Also by a thread, before there is an event loop."""
+    source = """
+        import time
+        from longshore import Server
+        app = Server("working")
+
+        @app.tool
+        def thread(seconds: float) -> str:
+            time.sleep(seconds)
+            return "x"
+    """
+    message = modern(call(1, "thread", seconds=seconds))
+    done = workshop.run([*LONGSHORE, "serve", str(workshop.write(source))], data=encode(message).rstrip())
+    assert text_of(json.loads(done.stdout)) == "x"

@@ -61,14 +61,18 @@ class Peer:
 
     def __init__(self, dialect: Dialect, limits: Limits | None = None) -> None:
         self.go = asyncio.Event()
+        self.began: list[str] = []
+        """The calls that were run."""
         self.app = app = Server("t", limits=limits)
 
         @app.tool(run="inline")
         def echo(text: str) -> str:
+            self.began.append(text)
             return text
 
         @app.tool
         async def wait(ctx: Context) -> str:
+            self.began.append("wait")
             await ctx.progress(1, 2)
             await self.go.wait()
             return "waited"
@@ -84,7 +88,7 @@ class Peer:
         self.link = Memory(self.engine)
         self.engine.executor.adopt_loop(asyncio.get_running_loop())
 
-    def send(self, *messages: Json) -> None:
+    def send(self, *messages: Any) -> None:
         for message in messages:
             self.link.put(json.dumps(message).encode())
 
@@ -156,13 +160,123 @@ def test_a_result_over_the_limit_is_a_failure_of_the_dialect() -> None:
 def test_answers_go_out_in_the_order_of_the_requests() -> None:
     async def body() -> None:
         peer = Peer(OPEN)
-        peer.send(call(1, "wait"), call(2, "echo", text="x"), call(3, "nope"), request(4, "ping"), [request(5, "ping")])  # type: ignore[arg-type]
+        peer.send(call(1, "wait"), call(2, "echo", text="x"), call(3, "nope"), request(4, "ping"), [request(5, "ping")])
         await asyncio.sleep(0)
         assert peer.link.pending() == 0
         peer.go.set()
         answers = [await peer.get() for _ in range(5)]
         assert [each["id"] for each in answers[:4]] == [1, 2, 3, 4]
         assert [each["id"] for each in answers[4]] == [5]
+
+    run(body())
+
+
+def cancelled(id: int) -> Json:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+
+
+def test_the_requests_of_a_dialect_in_order_run_one_after_the_other() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="a"), [call(3, "echo", text="b"), call(4, "echo", text="c")])
+        peer.send(call(5, "echo", text="d"))
+        await asyncio.sleep(0)
+        assert peer.began == ["wait"]
+        peer.go.set()
+        assert [(await peer.get())["id"] for _ in range(2)] == [1, 2]
+        assert [each["id"] for each in await peer.get()] == [3, 4]
+        assert (await peer.get())["id"] == 5
+        assert peer.began == ["wait", "a", "b", "c", "d"]
+
+    run(body())
+
+
+def test_the_requests_of_a_batch_run_one_after_the_other_and_are_answered_in_order() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send([call(1, "wait"), 7, call(2, "echo", text="a")])
+        await asyncio.sleep(0)
+        assert (peer.began, peer.link.pending()) == (["wait"], 0)
+        peer.go.set()
+        assert [each["id"] for each in await peer.get()] == [1, None, 2]
+
+    run(body())
+
+
+def test_requests_that_wait_may_share_an_id() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(1, "echo", text="a"), call(1, "echo", text="b"))
+        peer.go.set()
+        assert [(await peer.get())["result"]["result"] for _ in range(3)] == ["waited", "a", "b"]
+
+    run(body())
+
+
+def test_a_request_that_is_cancelled_before_its_turn_is_answered_and_never_runs() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="a"), [call(3, "echo", text="b")], call(4, "echo", text="c"))
+        peer.send(cancelled(2), cancelled(3), cancelled(99))
+        peer.go.set()
+        assert (await peer.get())["id"] == 1
+        refusal = {"code": -2, "message": "cancelled"}
+        assert await peer.get() == {"jsonrpc": "2.0", "id": 2, "error": refusal}
+        assert await peer.get() == [{"jsonrpc": "2.0", "id": 3, "error": refusal}]
+        assert (await peer.get())["id"] == 4
+        assert peer.began == ["wait", "c"]
+
+    run(body())
+
+
+def test_what_waits_is_dropped_with_its_link() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="a"))
+        await asyncio.sleep(0)
+        peer.link.close()
+        assert not peer.link.session.is_busy
+        assert peer.began == ["wait"]
+
+    run(body())
+
+
+def test_what_waits_when_calls_are_stopped_is_answered_and_never_runs() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="a"))
+        await asyncio.sleep(0)
+        peer.engine.executor.stop_all("the end")
+        assert (await peer.get())["error"]["data"]["text"] == "wait was stopped: the end"
+        assert (await peer.get())["error"]["data"] == {"tool": "echo", "text": "it was not run: the end"}
+        assert peer.began == ["wait"]
+
+    run(body())
+
+
+def test_nothing_that_waits_begins_while_the_peer_does_not_read() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(1, "wait"), call(2, "echo", text="a"))
+        await asyncio.sleep(0)
+        peer.link.congested = True
+        peer.go.set()
+        assert (await peer.get())["id"] == 1
+        peer.send(request(3, "ping"))
+        assert peer.began == ["wait"]
+        peer.link.congested = False
+        peer.link.session.proceed()
+        assert [(await peer.get())["id"] for _ in range(2)] == [2, 3]
+
+    run(body())
+
+
+def test_thousands_of_requests_may_wait() -> None:
+    async def body() -> None:
+        peer = Peer(OPEN)
+        peer.send(call(0, "wait"), *(call(id, "fail") for id in range(1, 5000)))
+        peer.go.set()
+        assert [(await peer.get())["id"] for _ in range(5000)] == [*range(5000)]
 
     run(body())
 

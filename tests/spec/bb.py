@@ -57,6 +57,7 @@ BB_ROWS: dict[str, Row] = {
     "S-165": _row(
         "M",
         "The codes of JSON-RPC have their meanings.",
+        "tests/seeds/test_every_dialect.py::test_a_failure_of_the_server_is_an_internal_error",
         "test_text_that_is_no_json_is_a_parse_error",
         "test_a_message_of_the_wrong_form_is_an_invalid_request",
         "test_an_unknown_method_is_not_found_before_and_after_the_handshake",
@@ -147,7 +148,10 @@ BB_ROWS: dict[str, Row] = {
         "test_debug_mode_adds_the_stack_trace",
     ),
     "S-188": _row(
-        "M", "Every request and response emits telemetry.", "test_every_request_completion_and_invocation_is_on_stderr"
+        "M",
+        "Every request and response emits telemetry.",
+        "test_every_request_completion_and_invocation_is_on_stderr",
+        "tests/seeds/test_every_dialect.py::test_a_call_is_recorded_from_its_request_to_its_end",
     ),
     "S-189": _row(
         "M", "A received request: method, id, time.", "test_every_request_completion_and_invocation_is_on_stderr"

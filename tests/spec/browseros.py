@@ -14,7 +14,8 @@ FOLDER = "tests/seeds/browseros"
 def _row(level: str, says: str, *tests: str) -> Row:
     """The tests are named `file::test` below the folder of the document, those of `test_document.py` without a file."""
     named = (test if "::" in test else f"test_document.py::{test}" for test in tests)
-    return Row(level, "2.0", says, tuple(f"{FOLDER}/{test}" for test in named))
+    paths = (test if test.startswith("tests/") else f"{FOLDER}/{test}" for test in named)
+    return Row(level, "2.0", says, tuple(paths))
 
 
 _BARE_POST = "test_port.py::test_a_bare_post_is_answered_in_the_form_of_the_document_and_begins_no_session"
@@ -26,6 +27,7 @@ _SERVER = "test_python_api.py::test_the_server_of_the_document_serves_stdin_unti
 _UNIT_TESTS = "test_python_api.py::test_the_unit_tests_of_the_document_pass"
 _PIPE = "test_shell.py::test_a_line_piped_in_is_answered_and_the_process_ends"
 _NC = "test_shell.py::test_a_background_server_answers_nc_on_port_9100_and_ends_by_a_signal"
+_INTERNAL = "tests/seeds/test_every_dialect.py::test_a_failure_of_the_server_is_an_internal_error"
 _DEBUG = "test_shell.py::test_debug_details_go_to_a_file_by_redirection"
 
 BROWSEROS_ROWS: dict[str, Row] = {
@@ -62,11 +64,14 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "The codes of JSON-RPC have their names.",
         "test_errors_have_the_codes_and_names_of_the_tables",
         "test_port.py::test_errors_of_bare_posts_have_the_codes_of_the_document",
+        _INTERNAL,
     ),
     "S-38": _row(
         "D",
         "-32000 to -32003: tool not found, execution error, timeout, permission denied.",
         "test_the_failures_of_tools_have_their_codes",
+        "test_a_command_beyond_the_timeout_of_its_call_is_a_timeout",
+        "test_configuration.py::test_a_page_that_takes_longer_than_the_limit_of_the_browser_is_a_timeout",
         "test_an_unknown_tool_is_answered_as_the_document_shows",
         "test_port.py::test_writes_and_the_terminal_need_a_token",
     ),
@@ -83,8 +88,14 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "The tools are browser, filesystem and terminal.",
         "test_the_tools_are_listed_as_the_document_shows",
         "test_the_terminal_runs_commands_for_who_started_the_server",
+        "test_the_output_of_a_command_is_always_a_text",
     ),
-    "S-42": _row("D", "browser takes url and wait_for_load.", "test_a_page_is_loaded_as_the_document_shows"),
+    "S-42": _row(
+        "D",
+        "browser takes url and wait_for_load.",
+        "test_a_page_is_loaded_as_the_document_shows",
+        "test_the_load_of_a_page_is_waited_for_unless_the_call_says_otherwise",
+    ),
     "S-43": _row(
         "D",
         'The result of browser has status "success", title, url and content.',
@@ -141,6 +152,7 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "test_clients.py::test_the_python_client_prints_the_result",
         "test_clients.py::test_the_python_client_raises_what_failed",
         "test_answers_come_in_the_order_of_the_requests",
+        "test_queue.py::test_piped_requests_see_what_the_ones_before_have_done",
         "test_nothing_unasked_is_ever_sent",
     ),
     "S-55": _row("X", "It starts the server with pipes.", "test_clients.py::test_the_python_client_prints_the_result"),
@@ -179,7 +191,8 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "D",
         'filesystem has max_file_size, such as "10MB".',
         _FILE,
-        "test_configuration.py::test_a_file_over_the_limit_is_not_read_whole",
+        "test_configuration.py::test_files_over_the_limit_are_neither_read_nor_written_nor_copied",
+        "test_configuration.py::test_a_long_file_is_read_whole",
     ),
     "S-69": _row(
         "D",
@@ -188,6 +201,8 @@ BROWSEROS_ROWS: dict[str, Row] = {
         _BARE_POST,
         "test_configuration.py::test_the_default_port_is_that_of_the_document",
         "test_shell.py::test_a_busy_port_does_not_concern_a_server_on_stdio",
+        "test_configuration.py::test_a_socket_on_stdin_is_stdio",
+        "test_configuration.py::test_options_for_http_are_taken_where_it_may_listen",
     ),
     "S-71": _row(
         "D",
@@ -207,6 +222,8 @@ BROWSEROS_ROWS: dict[str, Row] = {
         "test_port.py::test_with_a_token_they_are_done",
         "test_port.py::test_a_browser_may_have_the_token_in_a_cookie",
         "test_port.py::test_writes_and_the_terminal_need_a_token",
+        "test_port.py::test_a_change_of_files_without_a_token_is_refused_and_changes_nothing",
+        "test_port.py::test_a_page_is_loaded_without_a_token",
         "test_the_terminal_runs_commands_for_who_started_the_server",
     ),
     "S-74": _row(
@@ -225,7 +242,13 @@ BROWSEROS_ROWS: dict[str, Row] = {
     "S-77": _row("X", "The output can be piped to jq.", _PIPE),
     "S-78": _row("X", "Unit test: a list of an added tool.", _UNIT_TESTS),
     "S-79": _row("X", "Unit test: a call in JSON of several lines.", _UNIT_TESTS),
-    "S-80": _row("X", "A server in the background answers nc on port 9100, and is ended by its id.", _NC),
+    "S-80": _row(
+        "X",
+        "A server in the background answers nc on port 9100, and is ended by its id.",
+        _NC,
+        "test_queue.py::test_two_lines_by_nc_are_both_answered",
+        "test_queue.py::test_a_server_that_is_stopped_answers_what_waits",
+    ),
     "S-81": _row("X", "A ping piped in is a sign of life.", "test_shell.py::test_a_ping_piped_in_is_a_sign_of_life"),
     "S-82": _row(
         "D",

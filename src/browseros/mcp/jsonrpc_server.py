@@ -52,6 +52,10 @@ class MCPJsonRpcServer:
 
     def add_tool(self, name: str, handler: Handler, *, replace: bool = False) -> None:
         """Add a tool. Raises RegistrationError for a name that is taken, unless it is to be replaced."""
+        given: Any = handler
+        if not callable(given):
+            what = f"add_tool({name!r}, …): {type(given).__name__} can't be called"
+            raise TypeError(f"{what}; pass a function that takes one dict, such as lambda arguments: arguments")
         if name in self.tools and not replace:
             what = f"there is a tool {name!r} already: {locate(self.tools[name])}"
             raise RegistrationError(locate(handler), what, "give it another name, or replace=True")

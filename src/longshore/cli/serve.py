@@ -86,17 +86,18 @@ def _serve(
     repeated = {FLAGS[option]: list(flags[FLAGS[option].replace(".", "_")]) or None for option in REPEATABLE}
     options = {key: flags.get(key.replace(".", "_")) for key in (FLAGS | HTTP_FLAGS).values()}
     given = {key: value for key, value in (options | repeated).items() if value is not None}
-    stray = next((option for option, key in HTTP_FLAGS.items() if key in given), None)
-    if stray and not http:
-        raise click.UsageError(f"{stray} is for HTTP; add {HTTP_OPTION}")
+    http_option = next((option for option, key in HTTP_FLAGS.items() if key in given), "")
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.UsageError(f"{SET_OPTION} {pair}: expected KEY=VALUE, such as toolsets.notes.folder=x")
         given[key] = value
     entry_point = import_module("longshore.__main__")  # it is outside the layers of packages, so no import statement
-    run = entry_point.serve_http if http else entry_point.serve
-    run(target, flags=given, config_path=config_path, profile=profile)
+    served: dict[str, Any] = {"flags": given, "config_path": config_path, "profile": profile}
+    if http:
+        entry_point.serve_http(target, **served)
+    else:
+        entry_point.serve(target, **served, http_option=http_option)
 
 
 serve = click.command("serve", epilog=_EPILOG.format(""))(

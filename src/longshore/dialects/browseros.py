@@ -1,4 +1,4 @@
-"""The dialect of BrowserOS's JSON-RPC transport: bare requests of JSON-RPC 2.0, one answer each, in order.
+"""The dialect of BrowserOS's JSON-RPC transport: bare requests of JSON-RPC 2.0, run in order, one answer each.
 
 It is for peers without a handshake. Messages begin with the names of its error tables, and what we have to say follows.
 `DOCUMENT_TOOLS` are the three tools of its document, with the forms of their results.

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+from msgspec import UNSET
+
 from longshore.protocol.dialect import Dialect, DocumentTool, FailureKind, ToolFailure
 from longshore.protocol.peer import InitializeParams
 from longshore.protocol.revisions import NAMES, R2411, R2503, Revision
@@ -46,6 +48,9 @@ class GhostDialect(Dialect, frozen=True, kw_only=True):
         code = _CODES.get(failure.kind)
         return None if code is None else Fault(code, failure.text, {"tool": failure.tool})
 
+    def error(self, fault: Fault) -> Fault:
+        return Fault(fault.code, fault.message, {} if fault.data is UNSET else fault.data)
+
 
 DOCUMENT_TOOLS: Final[Mapping[str, DocumentTool]] = {
     "query_context": DocumentTool(
@@ -66,5 +71,5 @@ DIALECT: Final = GhostDialect(
     name="ghost",
     revisions={NAMES[index]: Revision(NAMES[index], index, plain=False) for index in (R2411, R2503)},
     initialize_params=InitializeParams,
-    cancelled=Fault(REQUEST_CANCELLED, "Request cancelled"),
+    cancelled=Fault(REQUEST_CANCELLED, "Request cancelled", {}),
 )

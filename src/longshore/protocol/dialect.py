@@ -111,7 +111,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     unsolicited: bool = True
     """Whether peers may get lines that they did not ask for: notifications, progress, log messages."""
     in_order: bool = False
-    """Whether answers go out in the order of the requests."""
+    """Whether the requests of a session run one after the other, so that answers go out in their order."""
     initialize_params: type[Struct] | None = None
     """What the parameters of `initialize` must be; None: anything."""
     needs_arguments: bool = False

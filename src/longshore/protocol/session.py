@@ -8,16 +8,13 @@ guarantee; hypothesis checks it in tests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from longshore.errors import ProtocolError
 from longshore.protocol.peer import Envelope, Peer, cacheable, modern_peer
 from longshore.protocol.revisions import METHODS, Revision
 from longshore.wire.codec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from longshore.wire.messages import Id
-
-if TYPE_CHECKING:
-    from collections import deque
 
 Row = TypeVar("Row")
 
@@ -37,9 +34,9 @@ class Session(Generic[Row]):
         "name",
         "next_ask",
         "peer",
+        "queue",
         "rows",
         "subscriptions",
-        "unanswered",
     )
 
     def __init__(self, peer: Peer | None = None) -> None:
@@ -57,8 +54,8 @@ class Session(Generic[Row]):
         """The server capabilities declared in the handshake; changes of others are not pushed to the peer."""
         self.input_ended = False
         """Whether the peer sends nothing more, so that no question will be answered."""
-        self.unanswered: deque[Any] | None = None
-        """Answers that wait for earlier ones, where a dialect sends them in order."""
+        self.queue: Any = None
+        """Requests that wait for earlier ones, where a dialect runs them one after the other."""
         self._envelope: Envelope | None = None
         self._modern: Peer | None = None
 
@@ -94,6 +91,23 @@ class Session(Generic[Row]):
     def cancel(self, id: Id) -> Row | None:
         """Close a row without an answer. None: no such request is in flight, which is not an error."""
         return self.rows.pop(id, None)
+
+    # -- requests that wait for earlier ones
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is in flight, or waits for an earlier one."""
+        return bool(self.rows or self.queue)
+
+    def proceed(self) -> None:
+        """Begin the waiting requests whose turn it is."""
+        if self.queue is not None:
+            self.queue.proceed()
+
+    def drop_queue(self) -> None:
+        """Drop the waiting requests of a peer that is gone."""
+        if self.queue is not None:
+            self.queue.clear()
 
     # -- requests of ours to the peer, in the handshake era
 

@@ -176,13 +176,13 @@ class ConfinedFiles:
             chunks = (data,) if isinstance(data, bytes) else data
             return Entry(name, replace_file(folder, name, chunks, overwrite, check=check))
 
-    def append(self, path: str, data: bytes, *, parents: bool = False) -> Entry:
-        """Add bytes to the end of a file, or make the file. If they don't fit, it is as it was."""
+    def append(self, path: str, data: bytes, *, parents: bool = False, most: int | None = None) -> Entry:
+        """Add bytes to the end of a file, or make the file. If it would have more than `most`, it is as it was."""
         if parents:
             self._make_parents(path)
         with self._places.find(path, change=True) as place, _readable(place) as folder, lock_folder(folder):
             name = _file_name(path, place)
-            return Entry(name, _append(folder, name, data))
+            return Entry(name, _append(folder, name, data, most))
 
     def move(
         self,
@@ -322,8 +322,8 @@ def _hash(folder: int, name: str) -> str | None:
         os.close(descriptor)
 
 
-def _append(folder: int, name: str, data: bytes) -> os.stat_result:
-    """Append, or leave the file as it was. Raises OSError."""
+def _append(folder: int, name: str, data: bytes, most: int | None) -> os.stat_result:
+    """Append, or leave the file as it was. Raises OSError, and FileError beyond `most` bytes."""
     try:
         os.lstat(name, dir_fd=folder)
         flags = os.O_WRONLY | os.O_APPEND
@@ -333,6 +333,8 @@ def _append(folder: int, name: str, data: bytes) -> os.stat_result:
     try:
         size = os.fstat(descriptor).st_size
         try:
+            if most is not None and size + len(data) > most:
+                raise too_large(size + len(data), most, "append less")
             write_all(descriptor, data)
             os.fsync(descriptor)
         except BaseException:

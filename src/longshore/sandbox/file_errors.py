@@ -128,10 +128,10 @@ class FileError(ToolError):
         return f"{text}; {self.fix}" if self.fix else text
 
 
-def too_large(size: int, most: int) -> FileError:
-    """The error of a file that is not read whole."""
+def too_large(size: int, most: int, instead: str = "read it in parts with fs_read") -> FileError:
+    """The error of a file over the limit, which is not read whole."""
     what = f": {size:,} bytes, more than the limit of {most:,} (max_file_size)"
-    fix = "read it in parts, or ask the user to raise the limit"
+    fix = f"{instead}, or ask the user to raise the limit"
     return FileError("", "too_large", what, fix, size=size, most=most)
 
 

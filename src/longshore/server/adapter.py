@@ -6,7 +6,6 @@ dialect. A server without a dialect has none of this in its path.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, final
@@ -22,17 +21,26 @@ from longshore.server.batch import handle_batch
 from longshore.server.link import Link, WrappedLink
 from longshore.server.methods import handshake_result
 from longshore.server.replies import exception_text
-from longshore.wire.codec import BROKEN, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, encode, error, read
+from longshore.server.request_queue import QueuedRequest, RequestQueue
+from longshore.wire.codec import (
+    BROKEN,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    encode,
+    error,
+    read,
+)
 from longshore.wire.framing import TooLong
-from longshore.wire.messages import Batch, Fault, Malformed, Message, Repaired, Reply
+from longshore.wire.messages import Batch, Blank, Fault, Malformed, Message, Repaired, Reply
 
 if TYPE_CHECKING:
     from longshore.registry.tool import Entry
     from longshore.server.engine import Engine
     from longshore.telemetry.records import Outcome
 
-_PLACE_BYTES = 256
-"""What an answer that waits for earlier ones takes beside its frame."""
 _TRACE_FRAMES = 20
 """Of a stack trace, the innermost ones: they say where it went wrong."""
 _NO_LOG = len(LOG_LEVELS)
@@ -91,7 +99,7 @@ class DialectAdapter:
             return self.engine.too_long(frame, link)
         message = self.engine.refuse_long(frame)
         if isinstance(message, Malformed):
-            return self._take_turn(self._refuse(message), self._place(link), link)
+            return self._take(message, link)
         return self.engine.too_long(frame, link)
 
     # -- messages
@@ -108,17 +116,16 @@ class DialectAdapter:
         if is_request and (is_enveloped(message.params) or not self._takes(message, link)):
             return self.engine.handle(frame, link)
         if is_request:
-            return self._answer(message, frame, link)
+            return self._take(message, link, frame)
         match message:
             case Malformed() if self._speaks(link):
-                return self._take_turn(self._refuse(message), self._place(link), link)
+                return self._take(message, link)
+            case Blank() if self._speaks(link) and link.has_status:  # an empty line is passed over, but not a POST
+                return self._take(Malformed(PARSE_ERROR, "the body is empty; it must be JSON-RPC"), link)
             case Batch() if self._speaks(link):
-                outer = self._place(link)
                 if self._takes_batches(link):
-                    answer = handle_batch(self.engine, message, outer, self.handle, self._refuse_in_batch)
-                else:
-                    answer = self._refuse_in_batch(None, "a message is one object; arrays are not taken")
-                return self._take_turn(answer, outer, link)
+                    return handle_batch(self.engine, message, link, self.handle, self._take)
+                return self._take(Malformed(INVALID_REQUEST, "a message is one object; arrays are not taken"), link)
             case _:
                 return self.engine.handle(frame, link)
 
@@ -141,34 +148,40 @@ class DialectAdapter:
         peer = link.session.peer
         return self.dialect.batches or (peer is not None and peer.revision.batches)
 
-    def _place(self, link: Link) -> Link:
-        """The link for one answer: with a place after the earlier ones, if they go out in order on one connection."""
-        return InOrderLink.after_earlier(link) if self.dialect.in_order and link.home is link else link
+    def _take(self, message: Message | Malformed, link: Link, frame: bytes = b"") -> bytes | None:
+        """Answer a message of the dialect, in its turn if the dialect has requests run one after the other."""
+        request = QueuedRequest(message, frame, link)
+        if not self.dialect.in_order:
+            return self._answer(request)
+        queue: RequestQueue | None = link.session.queue
+        if queue is None:
+            queue = link.session.queue = RequestQueue(self._answer)
+        return queue.handle(request)
 
-    def _take_turn(self, answer: bytes | None, outer: Link, link: Link) -> bytes | None:
-        """The answer, if it may go out now; None: it follows, by the link of its place."""
-        if outer is link or answer is None or not isinstance(outer, InOrderLink):
-            return answer
-        return outer.take_turn(answer)
+    def _answer(self, queued: QueuedRequest) -> bytes | None:
+        message = queued.message
+        try:
+            return self._refuse(message) if isinstance(message, Malformed) else self._answer_request(queued, message)
+        except Exception as problem:
+            return self.engine.internal_error(message, problem)
 
-    def _answer(self, request: Message, frame: bytes, link: Link) -> bytes | None:
-        dialect = self.dialect
+    def _answer_request(self, queued: QueuedRequest, request: Message) -> bytes | None:
+        dialect, link = self.dialect, queued.link
         if link.session.peer is None and self._early is not None:
             link.session.open(Peer(self._early, {}, {}, _NO_LOG))
         try:
             params = _read_params(request.params)
         except BROKEN:
             params = None
-        outer = self._place(link)
         fault = self._find_fault(request.method, params, link)
-        answer: bytes | None
+        outcome: Outcome = "ok" if fault is None else "refused"
+        if fault is None and (queued.is_cancelled or queued.refusal):
+            fault, outcome = self._refuse_unrun(queued, request.method, params), "cancelled"
         if params is None or fault is not None or request.method == "initialize" or request.method in dialect.answers:
-            answer = self._answer_here(request, params, fault, link)
-        else:
-            wrapped = DialectLink(self, outer, request, params)
-            answer = self.engine.handle(request.frame if isinstance(request, Repaired) else frame, wrapped)
-            answer = None if answer is None else wrapped.render(answer)
-        return self._take_turn(answer, outer, link)
+            return self._answer_here(request, params, fault, outcome, link)
+        wrapped = DialectLink(self, link, request, params)
+        answer = self.engine.handle(request.frame if isinstance(request, Repaired) else queued.frame, wrapped)
+        return None if answer is None else wrapped.render(answer)
 
     def _find_fault(self, method: str, params: dict[str, Any] | None, link: Link) -> Fault | None:
         """The first fault of a request; None if there is none. bb-mcp-server's document sets the order of checks."""
@@ -186,7 +199,15 @@ class DialectAdapter:
             return dialect.error(Fault(INVALID_PARAMS, "arguments: an object is needed; {} for none"))
         return None
 
-    def _answer_here(self, request: Message, params: Any, fault: Fault | None, link: Link) -> bytes:
+    def _refuse_unrun(self, queued: QueuedRequest, method: str, params: Any) -> Fault:
+        """The error for a request that was cancelled, or stopped, before its turn came."""
+        if queued.is_cancelled and self.dialect.cancelled is not None:
+            return self.dialect.cancelled
+        tool = str(params.get("name", "")) if method == "tools/call" else method
+        text = queued.refusal or "the call was cancelled"
+        return self.dialect.failed(ToolFailure("cancelled", tool, text, text)) or Fault(INTERNAL_ERROR, text)
+
+    def _answer_here(self, request: Message, params: Any, fault: Fault | None, outcome: Outcome, link: Link) -> bytes:
         """Answer a request that the engine does not see."""
         recorder, method, id = self.engine.recorder, request.method, request.id
         assert id is not UNSET
@@ -199,7 +220,6 @@ class DialectAdapter:
             result = self.dialect.answers[method] if method != "initialize" else self._initialize(params, link)
             answer = encode(Reply(id, result))
         if recorder.on:
-            outcome: Outcome = "ok" if fault is None else "refused"
             recorder.request_completed(method, id, monotonic() - received, outcome)
         return answer
 
@@ -217,9 +237,6 @@ class DialectAdapter:
         self.engine.listed_tools()  # which finds out what can run here
         tools, names = self.engine.catalog.tools, self.dialect.tools
         return [e for e in tools.values() if e.listed] if names is None else [tools[n] for n in names if n in tools]
-
-    def _refuse_in_batch(self, id: Any, text: str) -> bytes:
-        return self._refuse(Malformed(INVALID_REQUEST, text, id))
 
     def _refuse(self, message: Malformed) -> bytes:
         recorder = self.engine.recorder
@@ -323,61 +340,3 @@ def _own_failure(result: Any, tool: str) -> Failure | None:
         return None
     texts = [block["text"] for block in result["content"] if block.get("type") == "text"]
     return Failure("execution", "\n".join(texts) or f"{tool} failed")
-
-
-@final
-class InOrderLink(WrappedLink):
-    """One request whose answer waits for the answers to the earlier requests of its session."""
-
-    __slots__ = ("_frame", "_is_answered", "_queue")
-
-    def __init__(self, outer: Link, queue: deque[InOrderLink]) -> None:
-        super().__init__(outer)
-        self._queue = queue
-        self._frame: bytes | None = None
-        self._is_answered = False
-
-    @classmethod
-    def after_earlier(cls, link: Link) -> InOrderLink:
-        """A link whose place is after the session's earlier requests."""
-        if link.session.unanswered is None:
-            link.session.unanswered = deque()
-        queue: deque[InOrderLink] = link.session.unanswered
-        queue.append(cls(link, queue))
-        return queue[-1]
-
-    @property
-    def congested(self) -> bool:
-        """The next answer is never held up by those that wait for it."""
-        is_next = not self._queue or self._queue[0] is self
-        return self._outer.congested or (self._outer.is_full and not is_next)
-
-    @congested.setter
-    def congested(self, _: bool) -> None:
-        """It follows from the outer link and the place alone."""
-
-    def hold_part(self, size: int) -> None:
-        self._outer.hold_back(size)
-
-    def take_turn(self, frame: bytes) -> bytes | None:
-        """The answer, if all earlier ones have gone out; None: it goes out after them."""
-        if self._queue[0] is self:
-            self._queue.popleft()
-            return frame
-        self.answer(frame)
-        return None
-
-    def answer(self, frame: bytes | None) -> None:
-        self._frame, self._is_answered = frame, True
-        if self._queue[0] is not self:
-            self._outer.hold_back(self._size)
-            return
-        while self._queue and self._queue[0]._is_answered:
-            first = self._queue.popleft()
-            if first is not self:
-                self._outer.hold_back(-first._size)
-            WrappedLink.answer(first, first._frame)
-
-    @property
-    def _size(self) -> int:
-        return _PLACE_BYTES + len(self._frame or b"")

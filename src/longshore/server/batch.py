@@ -11,7 +11,7 @@ from longshore.protocol.peer import is_enveloped
 from longshore.protocol.revisions import MODERN
 from longshore.server.link import Link, WrappedLink
 from longshore.wire.codec import INVALID_REQUEST, error, read
-from longshore.wire.messages import Batch, Blank, Message
+from longshore.wire.messages import Batch, Blank, Malformed, Message
 
 if TYPE_CHECKING:
     from longshore.server.engine import Engine
@@ -23,28 +23,24 @@ _ALONE: Final = ("initialize", "subscriptions/listen")
 class BatchLink(WrappedLink):
     """Collects the answers to one batch, and sends them as one array after the last."""
 
-    __slots__ = ("_answers", "_missing", "_size")
+    __slots__ = ("_answers", "_missing")
 
     def __init__(self, outer: Link, requests: int) -> None:
         super().__init__(outer)
         self._missing = requests
         self._answers: list[bytes] = []
-        self._size = 0
 
     def answer(self, frame: bytes | None) -> None:
         self._missing -= 1
         if frame is not None:
             self._answers.append(frame)
-            self._size += len(frame)
-            self._outer.hold_part(len(frame))
         if self._missing == 0:
-            self._outer.hold_part(-self._size)
             super().answer(b"[" + b",".join(self._answers) + b"]" if self._answers else None)
 
 
-def refuse_in_batch(id: Any, text: str) -> bytes:
+def refuse_in_batch(message: Malformed, _: Link) -> bytes:
     """The error for a batch, or for a message of one, as MCP has it."""
-    return error(id, INVALID_REQUEST, text)
+    return error(message.id, message.code, message.text)
 
 
 def handle_batch(
@@ -52,20 +48,23 @@ def handle_batch(
     batch: Batch,
     link: Link,
     handle: Callable[[bytes, Link], bytes | None],
-    refuse: Callable[[Any, str], bytes] = refuse_in_batch,
+    refuse: Callable[[Malformed, Link], bytes | None] = refuse_in_batch,
 ) -> bytes | None:
     """Answer the requests of a batch with one array, now or when the last of them has ended."""
     if not batch.items:
-        return refuse(None, "an empty array holds no message")
+        return refuse(Malformed(INVALID_REQUEST, "an empty array holds no message"), link)
     if len(batch.items) > engine.limits.batch:
-        return refuse(None, f"a batch holds at most {engine.limits.batch} messages")
+        return refuse(Malformed(INVALID_REQUEST, f"a batch holds at most {engine.limits.batch} messages"), link)
     frames = [bytes(item) for item in batch.items]
     messages = [read(frame, engine.limits.depth, 0) for frame in frames]
     requests = sum(map(_wants_answer, messages))
     collector = BatchLink(link, requests)
     for frame, message in zip(frames, messages, strict=True):
         wrong = _find_fault(message)
-        answer = handle(frame, collector) if wrong is None else refuse(getattr(message, "id", None), wrong)
+        if wrong is None:
+            answer = handle(frame, collector)
+        else:
+            answer = refuse(Malformed(INVALID_REQUEST, wrong, getattr(message, "id", None)), collector)
         if answer is not None:
             collector.answer(answer)
     if not requests:

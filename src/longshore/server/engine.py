@@ -616,6 +616,8 @@ class Engine:
         elif row is not None and self._subscriptions is not None:
             self._subscriptions.close(row)
             self.update_watched()
+        elif row is None and link.session.queue is not None:
+            link.session.queue.cancel(id)
 
     def detach(self, link: Link) -> None:
         """End the listens of a link whose input has ended; the questions asked through it get no answer."""
@@ -631,11 +633,13 @@ class Engine:
 
     def hang_up(self, link: Link) -> None:
         """Cancel every request of a link whose peer is gone."""
+        link.session.drop_queue()
         for id in list(link.session.rows):
             self.cancel(link, id)
 
     def cancel_all(self, link: Link) -> None:
         """Cancel every call of a closed link's session, whichever link it came by."""
+        link.session.drop_queue()
         for call in [call for call in self.executor.live if call.link.session is link.session]:
             self.cancel(call.link, call.id)
 

@@ -566,7 +566,11 @@ class Executor:
 
     def stop_all(self, why: str, session: Session[Any] | None = None) -> None:
         """End every call, or those of one session, with an answer that says why."""
-        for call in [call for call in self.live if session is None or call.session is session]:
+        calls = [call for call in self.live if session is None or call.session is session]
+        for call in calls:
+            if call.session.queue is not None:
+                call.session.queue.refuse_all(why)  # else the end of this call would begin the next
+        for call in calls:
             self.fail(call, "cancelled", f"{call.entry.name} was stopped: {why}", "cancelled")
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> Task[None]:

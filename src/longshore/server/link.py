@@ -27,8 +27,9 @@ class Link:
     - `caller`: (owner, session or connection), whose calls share the server fairly. None: the only peer, as on stdio.
     - `headers`: the HTTP headers that must agree with the body, which makes the request a modern one; else None.
     - `has_status`: True if a refusal has a status of its own, as in HTTP; then errors stay JSON-RPC errors.
-    - `hold_back(size)`: counts answers that wait for earlier ones, where they go out in order; less than zero when they
-      go out. `is_full`: True while that is more than `output_bytes`; then the transport reads no more.
+    - `hold_back(size)`: counts the bytes of requests that wait for earlier ones, where they run one after the other;
+      less than zero when they begin. Beyond `output_bytes` the transport reads no more. When the peer reads again, it
+      calls `session.proceed()`, too.
     - `home`: the link for notifications that belong to no request; `owner`: the key by which listens are counted.
 
     **A transport calls**, on the thread of the event loop:
@@ -59,15 +60,8 @@ class Link:
     def owner(self) -> object:
         return self
 
-    @property
-    def is_full(self) -> bool:
-        return False
-
     def hold_back(self, size: int) -> None:
-        """Count answers that wait for earlier ones."""
-
-    def hold_part(self, size: int) -> None:
-        """Count a part of an answer that waits for its other parts, where that stops reading."""
+        """Count requests that wait for earlier ones."""
 
     def close_stream(self, retry: float | None) -> None:
         """Close the connection but not the request, if the peer can reconnect for the answer."""
@@ -109,10 +103,6 @@ class WrappedLink(Link):
     @congested.setter
     def congested(self, _: bool) -> None:
         """It follows from the outer link alone."""
-
-    @property
-    def is_full(self) -> bool:
-        return self._outer.is_full
 
     def hold_back(self, size: int) -> None:
         self._outer.hold_back(size)

@@ -69,7 +69,7 @@ class Stdio(Link):
         self._backlog: deque[memoryview] = deque()
         self._held = 0
         self._waiting = 0
-        """The bytes of answers that wait for earlier ones."""
+        """The bytes of requests that wait for earlier ones."""
         self._loop: AbstractEventLoop | None = None
         self._handling = False
         self._flush_due = False
@@ -142,6 +142,8 @@ class Stdio(Link):
                 continue
             self._ended = True
             self._take(self._framer.close())
+            if self._engine.executor.running and not self._await_threads():  # a last line without a newline
+                self.open_loop()
             if self._loop is None:
                 self._engine.detach(self)
                 self._flush()
@@ -326,7 +328,7 @@ class Stdio(Link):
 
     def _check_drained(self) -> None:
         self._flush()
-        if not (self._engine.executor.live or self._backlog or self._frames):
+        if not (self._engine.executor.live or self.session.queue or self._backlog or self._frames):
             self._finish()
 
     def _give_up(self) -> None:
@@ -460,21 +462,21 @@ class Stdio(Link):
     # -- stopping and reading on
 
     @property
-    def is_full(self) -> bool:
+    def _is_full(self) -> bool:
         return self._waiting > self._high
 
     @property
     def _stopped(self) -> bool:
-        """Whether nothing is read, for there is too much output already."""
-        return self.congested or self._waiting > self._high
+        """Whether nothing is read, for there is too much output or too much that waits already."""
+        return self.congested or self._is_full
 
     def hold_back(self, size: int) -> None:
-        was_full = self.is_full
+        was_full = self._is_full
         self._waiting += size
-        if self.is_full and not was_full and not self._finished:
+        if self._is_full and not was_full and not self._finished:
             self.open_loop()
             self._stop_reading()
-        elif was_full and not self.is_full:
+        elif was_full and not self._is_full:
             self.open_loop().call_soon(self._read_on)
 
     def _stop_reading(self) -> None:
@@ -484,9 +486,10 @@ class Stdio(Link):
                 self._look_for_end()
 
     def _read_on(self) -> None:
-        """Handle the waiting frames, start queued calls, and read on, as far as the peer reads."""
+        """Begin what waits, handle the frames that were read, and read on, as far as the peer reads."""
         if self._finished:
             return
+        self.session.proceed()
         if not self._stopped:
             frames, self._frames = list(self._frames), deque()
             self._take(frames)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from process.conftest import Workshop
 from process.peer import LONGSHORE, Peer, call
+from waiting import PATIENCE, eventually
 
 from .document import SERVER, error_of, read, text_of
 
@@ -105,11 +106,34 @@ def test_a_tool_is_stopped_after_its_own_time_else_after_that_of_all(workshop: W
     assert error_of(server.ask(call(1, "terminal", command="sleep 600")))["code"] == -32002
 
 
-def test_a_file_over_the_limit_is_not_read_whole(workshop: Workshop) -> None:
-    """S-68: a megabyte is a million bytes (C-44)."""
-    write_config(workshop, {"tools": {"filesystem": {"max_file_size": "2MB"}}})
+def test_files_over_the_limit_are_neither_read_nor_written_nor_copied(workshop: Workshop) -> None:
+    """S-68: a kilobyte is a thousand bytes (C-44)."""
+    write_config(workshop, {"tools": {"filesystem": {"max_file_size": "1KB"}}})
+    server, root = workshop.spawn(*SERVER, "--root", str(workshop.folder)), workshop.folder
+    (root / "large.txt").write_text("x" * 1001)
+    (root / "small.txt").write_text("x" * 1000)
+    read_small = server.ask(call(0, "filesystem", action="read", path="small.txt"))
+    assert read_small["result"]["result"]["content"] == "x" * 1000
+    for arguments in (
+        {"action": "read", "path": "large.txt"},
+        {"action": "write", "path": "small.txt", "content": "y" * 1001},
+        {"action": "append", "path": "small.txt", "content": "y"},
+        {"action": "copy", "path": "large.txt", "to": "copy.txt"},
+    ):
+        error = error_of(server.ask(call(1, "filesystem", **arguments)))
+        assert error["code"] == -32001
+        assert "1,001 bytes, more than the limit of 1,000 (max_file_size)" in error["message"]
+    assert (root / "small.txt").read_text() == "x" * 1000
+    assert not (root / "copy.txt").exists()
+
+
+def test_a_long_file_is_read_whole(workshop: Workshop) -> None:
+    """S-51, S-68: a script has no budget of tokens."""
+    content = "".join(f"line {n}\n" for n in range(100_000))
+    (workshop.folder / "a.txt").write_text(content)
     server = workshop.spawn(*SERVER, "--root", str(workshop.folder))
-    assert "files beyond 2.0M" in server.ask(call(1, "fs_info"))["result"]["result"]
+    answer = server.ask(call(1, "filesystem", action="read", path="a.txt"))
+    assert answer["result"]["result"] == {"success": True, "path": "a.txt", "content": content}
 
 
 @pytest.mark.parametrize(
@@ -175,6 +199,36 @@ def test_without_a_client_on_stdin_it_listens_unless_it_is_told_otherwise(
         assert serves_http(workshop.spawn(*SERVER, stdin=nothing.fileno())) is http
 
 
+@pytest.mark.parametrize("transport", [None, "auto", "http"])
+def test_options_for_http_are_taken_where_it_may_listen(workshop: Workshop, transport: str | None) -> None:
+    """S-59, S-63, S-69."""
+    if transport:
+        workshop.env["BROWSEROS_MCP_TRANSPORT"] = transport
+    with Path(os.devnull).open("rb") as nothing:
+        server = workshop.spawn(*SERVER, "--port", "0", "--host", "127.0.0.2", stdin=nothing.fileno())
+        assert serves_http(server)
+    assert "http://127.0.0.2:" in server.stderr
+
+
+def test_options_for_http_are_refused_where_it_never_listens(workshop: Workshop) -> None:
+    workshop.env["BROWSEROS_MCP_TRANSPORT"] = "stdio"
+    done = workshop.run([*SERVER, "--port", "0"], PING)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--port is for HTTP; add --http" in done.stderr
+
+
+def test_a_socket_on_stdin_is_stdio(workshop: Workshop) -> None:
+    """S-69, S-76: until the peer has shut its half."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        server = workshop.spawn(*SERVER, stdin=theirs.fileno(), stdout=theirs.fileno())
+        theirs.close()
+        ours.sendall(json.dumps(PING).encode() + b"\n")
+        assert json.loads(ours.makefile().readline()) == read("ping_response.json")
+        ours.shutdown(socket.SHUT_WR)
+        assert server.process.wait(PATIENCE) == 0
+
+
 def test_on_a_terminal_it_listens(workshop: Workshop) -> None:
     workshop.env["LONGSHORE_HTTP_PORT"] = "0"
     ours, theirs = pty.openpty()
@@ -229,23 +283,13 @@ def test_a_wrong_value_that_holds_for_several_toolsets_is_one_problem(
     assert f"got {shown}\n" in said
 
 
-def test_the_limit_of_the_browser_is_how_long_it_loads_a_page(workshop: Workshop, page: str) -> None:
-    """S-38, S-62, S-67: a limit above the default, and the code of a page that takes longer."""
-    write_config(workshop, text_of("mcp_config.json"))
-    source = """
-    from longshore.builtin import make
-    from longshore.errors import ToolTimeout
-    from longshore.toolsets.browser.tab import Tab
-
-    async def navigate(self, url, wait="load", seconds=30.0):
-        raise ToolTimeout("the server has not answered in time; try a longer timeout_ms")
-
-    Tab.navigate = navigate
-    app = make("browseros")
-    """
-    peer = workshop.serve(source)
-    error = error_of(peer.ask(call("1", "browser", url=page)))
+def test_a_page_that_takes_longer_than_the_limit_of_the_browser_is_a_timeout(
+    workshop: Workshop, page: str, hanging: str
+) -> None:
+    """S-38, S-62, S-67."""
+    write_config(workshop, {"timeout": 60, "tools": {"browser": {"timeout": 5}}})
+    server = workshop.spawn(*SERVER)
+    eventually("a browser", lambda: "result" in server.ask(call("1", "browser", url=page)))
+    error = error_of(server.ask(call("2", "browser", url=f"{hanging}/never")))
     assert error["code"] == -32002
-    found = re.search(r"has not loaded within (\d+) s", error["message"])
-    assert found and 30 < int(found[1]) <= 60, error
-    assert "timeout_ms" not in error["message"]
+    assert error["message"].endswith("the server has not answered in time; try a longer toolsets.browser.timeout")

@@ -106,6 +106,15 @@ def test_a_page_is_loaded_as_the_document_shows(server: Peer, page: str) -> None
     assert "\nFor use in examples\n" in first["result"]["content"]  # between the lines that label a page's text
 
 
+def test_the_load_of_a_page_is_waited_for_unless_the_call_says_otherwise(server: Peer, hanging: str) -> None:
+    """S-42: the load does not end while the page's image is not there."""
+    given = server.ask(call(1, "browser", url=hanging, wait_for_load=False))["result"]["result"]
+    assert (given["status"], given["title"]) == ("success", TITLE)
+    assert "still loads" not in given["content"]
+    waited = server.ask(call(2, "browser", url=hanging))["result"]["result"]
+    assert f"still loads: GET {hanging}/never" in waited["content"]
+
+
 def test_a_page_that_is_an_error_of_its_site_is_no_success(server: Peer, page: str) -> None:
     """S-43."""
     found = server.ask(call(1, "browser", url=f"{page}missing"))["result"]["result"]
@@ -134,6 +143,23 @@ def test_the_terminal_runs_commands_for_who_started_the_server(server: Peer) -> 
     done = server.ask(call(1, "terminal", command="echo from the shell"))["result"]
     assert done["tool"] == "terminal"
     assert "from the shell" in done["result"]["output"]
+
+
+def test_a_command_beyond_the_timeout_of_its_call_is_a_timeout(server: Peer) -> None:
+    """S-38: with what it had printed."""
+    error = error_of(server.ask(call(1, "terminal", command="echo begun; sleep 600", timeout=0.5)))
+    assert error["code"] == -32002
+    assert "did not end within 0.5 s (its timeout). It had printed:\nbegun\n" in error["message"]
+
+
+@pytest.mark.parametrize("last", [5, 20_000, 4_000_000])
+def test_the_output_of_a_command_is_always_a_text(server: Peer, last: int) -> None:
+    """S-41: what is left out can be read by a tool that the same peer may call."""
+    output = server.ask(call(1, "terminal", command=f"seq 1 {last}"))["result"]["result"]["output"]
+    assert output.startswith("1\n2\n") and f"\n{last}\n[c1: exit code 0" in output
+    assert ("terminal_read id=c1 cursor=0" in output) is (last > 5)
+    rest = server.ask(request(2, "tools/call", name="terminal_read", arguments={"id": "c1", "cursor": 0}))
+    assert rest["result"]["result"].startswith("1\n2\n")
 
 
 def test_a_tool_that_is_off_is_listed_as_unavailable(workshop: Workshop) -> None:
@@ -271,18 +297,21 @@ def test_a_cancelled_request_is_answered_too(tools: Peer) -> None:
 
 
 def test_answers_come_in_the_order_of_the_requests(tools: Peer) -> None:
-    """S-54, C-35: a client may read one line for each that it wrote."""
-    tools.send(call(1, "wait"), request(2, "ping"), b"no json", [request(4, "ping")], call(5, "release"))
+    """S-54, C-35: a client may read one line for each that it wrote. What names 2026-07-28 is not of the dialect."""
+    tools.send(call(1, "wait"), request(2, "ping"), b"no json", [request(4, "ping")], call(5, "add", a=1, b=2))
+    tools.send(modern(call("go", "release")))
     tools.receive(lambda frame: isinstance(frame, dict) and frame["id"] == 5, "the last answer")
-    assert [each["id"] if isinstance(each, dict) else "batch" for each in tools.seen] == [1, 2, None, "batch", 5]
+    seen = [each["id"] if isinstance(each, dict) else "batch" for each in tools.seen]
+    assert sorted(seen, key=lambda id: id == "go") == [1, 2, None, "batch", 5, "go"]
 
 
 def test_nothing_unasked_is_ever_sent(tools: Peer) -> None:
     """S-54, C-35: neither progress, nor log messages, nor changed lists."""
-    tools.send(request(1, "tools/call", name="wait", arguments={}, _meta={"progressToken": 1}), call(2, "release"))
-    tools.ask(call(3, "grow"))
-    tools.ask(request(4, "tools/list"))
-    assert [each["id"] for each in tools.seen] == [1, 2, 3, 4]
+    tools.send(request(1, "tools/call", name="wait", arguments={}, _meta={"progressToken": 1}))
+    tools.ask(modern(call("go", "release")))
+    tools.ask(call(2, "grow"))
+    tools.ask(request(3, "tools/list"))
+    assert sorted((each["id"] for each in tools.seen), key=str) == [1, 2, 3, "go"]
 
 
 @pytest.mark.parametrize(

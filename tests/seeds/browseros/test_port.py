@@ -19,16 +19,21 @@ from posting import Session, ask_modern, call, encode, request
 from services import skip
 from waiting import PATIENCE
 
-from .document import SERVER, error_of, read
+from .document import SERVER, TITLE, error_of, read
 
 PING, LIST = read("ping_request.json"), read("list_request.json")
 JSON = ("Content-Type", "application/json")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    root = tmp_path_factory.mktemp("root")
-    (root / "a.txt").write_text("hello")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    (folder / "a.txt").write_text("hello")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(root: Path) -> Iterator[ServerProcess]:
     with start(None, argv=(*SERVER, "--set", "http.port=0", "--root", str(root))) as process:
         yield process
 
@@ -100,7 +105,7 @@ def test_errors_of_bare_posts_have_the_codes_of_the_document(
 ) -> None:
     """S-37, S-72."""
     found, answer, headers = post(server, message)
-    assert (found, answer["error"]["code"]) == (status, code)
+    assert (found, error_of(answer)["code"]) == (status, code)
     assert "mcp-session-id" not in headers
 
 
@@ -266,6 +271,45 @@ def test_writes_and_the_terminal_need_a_token(server: ServerProcess, message: An
     with Lines(server) as lines:
         lines.say(message)
         assert lines.hear()["error"]["code"] == -32003
+
+
+EDIT = {"path": "a.txt", "edits": [{"old": "hello", "new": "changed"}]}
+CHANGES = [
+    call("filesystem", {"action": "append", "path": "a.txt", "content": "more"}),
+    call("filesystem", {"action": "copy", "path": "a.txt", "to": "copy.txt"}),
+    call("filesystem", {"action": "move", "path": "a.txt", "to": "moved.txt"}),
+    call("filesystem", {"action": "mkdir", "path": "made"}),
+    call("filesystem", {"action": "delete", "path": "a.txt"}),
+    call("fs_edit", EDIT),
+    call("fs_move", {"path": "a.txt", "to": "moved.txt"}),
+    call("fs_delete", {"path": "a.txt"}),
+]
+
+
+@pytest.mark.parametrize("message", CHANGES, ids=lambda each: json.dumps(each["params"])[:60])
+def test_a_change_of_files_without_a_token_is_refused_and_changes_nothing(
+    server: ServerProcess, root: Path, message: Any
+) -> None:
+    """S-38, S-73, C-45."""
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    folders = {path for path in root.rglob("*") if path.is_dir()}
+    status, answer, _ = post(server, message)
+    assert (status, error_of(answer)["code"]) == (403, -32003)
+    with Lines(server) as lines:
+        lines.say(message)
+        assert error_of(lines.hear())["code"] == -32003
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    assert {path for path in root.rglob("*") if path.is_dir()} == folders
+
+
+def test_a_page_is_loaded_without_a_token(server: ServerProcess, page: str) -> None:
+    """S-73, C-45: over HTTP and by lines."""
+    message = call("browser", {"url": page})
+    status, answer, _ = post(server, message)
+    assert (status, answer["result"]["result"]["title"]) == (200, TITLE)
+    with Lines(server) as lines:
+        lines.say(message)
+        assert lines.hear()["result"]["result"]["status"] == "success"
 
 
 def test_with_a_token_they_are_done(server: ServerProcess) -> None:

@@ -68,6 +68,14 @@ def test_the_server_of_the_document_serves_stdin_until_it_ends(workshop: Worksho
     assert [each["id"] for each in records if each["type"] == "request_received"] == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize("handler", [5, None, "echo", {"a": 1}])
+def test_what_can_not_be_called_is_refused_at_once(server: MCPJsonRpcServer, handler: Any) -> None:
+    """S-49."""
+    with pytest.raises(TypeError, match="can't be called; pass a function that takes one dict"):
+        server.add_tool("x", handler)
+    assert [each["name"] for each in ask(server, request(1, "tools/list"))["result"]["tools"]] == ["echo"]
+
+
 def test_it_is_also_a_standard_mcp_server(workshop: Workshop) -> None:
     """C-22: a description and a schema are made up."""
     path = workshop.write((EXAMPLES / "python_server.py").read_text())

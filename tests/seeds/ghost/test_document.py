@@ -14,6 +14,7 @@ from process.peer import Peer, call, failed, modern, notification, request, text
 from waiting import PATIENCE
 
 from .document import CODES, COMMAND, read
+from .test_pages import PAGE
 
 TOOLS = """
 import asyncio
@@ -46,6 +47,10 @@ async def count(ctx: Context) -> str:
 @app.tool
 def note() -> EmbeddedResource:
     return EmbeddedResource(Contents("file:///note.txt", text="noted"))
+
+@app.resource("note://crash")
+def crashing() -> str:
+    raise RuntimeError("secret")
 
 @app.tool(run="inline")
 def crash() -> str:
@@ -81,9 +86,11 @@ def tools(workshop: Workshop) -> Peer:
 
 
 def code_of(answer: dict[str, Any]) -> int:
-    """The code of an error, which has a message."""
-    assert set(answer) == {"jsonrpc", "id", "error"} and answer["error"]["message"], answer
-    code: int = answer["error"]["code"]
+    """The code of an error, which has the fields of the document's example, with data as an object (S-129)."""
+    error = answer["error"]
+    assert set(answer) == set(read("error")) and set(error) == set(read("error")["error"]), answer
+    assert error["message"] and isinstance(error["data"], dict), answer
+    code: int = error["code"]
     return code
 
 
@@ -132,6 +139,18 @@ def test_the_entry_of_the_document_starts_the_server(workshop: Workshop, tmp_pat
     assert (tmp_path / "from-config.db").is_file()
 
 
+def test_the_entry_of_our_page_starts_the_server_by_its_command_and_args(workshop: Workshop, tmp_path: Path) -> None:
+    """S-140: `.mcp.json` as docs/seeds.md has it, with a store of the test."""
+    section = PAGE.read_text(encoding="utf-8").partition("\n## ContextGraph\n")[2]
+    entry = json.loads(section.partition("```json\n")[2].partition("```")[0])["mcpServers"]["contextgraph-ghost"]
+    assert (entry["type"], set(entry["env"])) == ("stdio", {"CONTEXTGRAPH_DB"})
+    workshop.env |= {"CONTEXTGRAPH_DB": str(tmp_path / "from-page.db"), "PATH": str(Path(COMMAND).parent)}
+    peer = workshop.spawn("/usr/bin/env", entry["command"], *entry.get("args", ()))
+    assert peer.ask(read("initialize_request")) == read("initialize_response")
+    peer.ask(read("call_request"))
+    assert (tmp_path / "from-page.db").is_file()
+
+
 # -- messages
 
 
@@ -159,7 +178,8 @@ def test_an_invalid_request_an_unknown_method_and_wrong_parameters_have_their_co
 def test_a_handshake_without_a_version_is_refused(workshop: Workshop) -> None:
     """S-131, S-147."""
     peer = workshop.spawn(COMMAND)
-    assert code_of(peer.ask(request(1, "initialize", capabilities={}))) == CODES["invalid params"]
+    answer = peer.ask(request(1, "initialize", capabilities={}))  # as in MCP: it is no peer of the dialect yet
+    assert answer["error"]["code"] == CODES["invalid params"]
 
 
 def test_a_notification_is_not_answered(server: Peer) -> None:
@@ -193,10 +213,24 @@ def test_a_result_over_the_limit_is_answered_with_its_code(tools: Peer) -> None:
     assert not failed(tools.call("count"))
 
 
+def test_what_is_found_may_exceed_a_limit_that_is_configured(workshop: Workshop, database: Path) -> None:
+    """S-149, C-17: the document's server with `limits.frame_bytes` as its only setting."""
+    peer = workshop.spawn(COMMAND, "--set", "limits.frame_bytes=3000")
+    peer.ask(read("initialize_request"))
+    for n in range(5):
+        item = {"kind": "fact", "name": f"Login {n}", "text": f"Authentication pattern {n}: {'detail ' * 80}"}
+        assert not failed(peer.call("add_context", items=[item]))
+    answer = peer.ask(read("call_request"))
+    assert code_of(answer) == CODES["content too large"]
+    assert "the limit is 3,000" in answer["error"]["message"]
+
+
 def test_an_exception_is_a_tool_error_without_its_text(tools: Peer) -> None:
-    """S-147: -32603 is for failures of the server itself."""
+    """S-138. That of a resource is -32603, as in MCP (S-147)."""
     answer = tools.call("crash")
     assert failed(answer) and "secret" not in json.dumps(answer)
+    answer = tools.ask(request(2, "resources/read", uri="note://crash"))
+    assert code_of(answer) == CODES["internal error"] and "secret" not in json.dumps(answer)
 
 
 def test_content_has_the_types_of_the_document(tools: Peer) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.toolsets.browser.browsing import Site, browse
 
+from counts import count
 from longshore.errors import ToolError
 from longshore.toolsets.browser.actions import (
     Click,
@@ -198,6 +199,18 @@ def test_files_go_to_fields_and_to_file_dialogs(tmp_path: Path) -> None:
         assert await tab.evaluate("o.textContent") == '"a.txt"'
         with pytest.raises(ToolError, match="no file dialog is open"):
             await tab.act(Upload(paths=[str(path)]))
+
+    browse(PAGES, work)
+
+
+def test_a_click_waits_until_a_new_process_of_a_frame_gets_input() -> None:
+    async def work(browser: Browser, site: Site) -> None:
+        for _ in range(count(5)):
+            tab = await browser.new_tab(site.url("/nest"))
+            for line in (await tab.snapshot()).lines:
+                if line.text.endswith(" button in"):
+                    assert "hit" in (await tab.act(Click(target=Target(ref=line.ref)))).diff
+            await browser.close_tab(tab.id)
 
     browse(PAGES, work)
 

@@ -191,9 +191,15 @@ async def test_a_navigation_takes_no_longer_than_its_timeout() -> None:
     async with browsing() as (client, site):
         site.hanging.add("/slow")
         await ask(client, "launch_browser")
-        for name in ("timeout", "timeout_ms"):  # the second is what the error names
-            said = await refusal(client, "navigate_to_url", url=site.url("/slow"), **{name: 1000})
-            assert "not answered in time; try a longer timeout_ms" in said
+        said = await refusal(client, "navigate_to_url", url=site.url("/slow"), timeout=1000)
+        assert said.endswith("not answered in time; try a longer timeout")
+
+
+async def test_an_error_names_the_timeout_as_the_tools_do() -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate_to_url", url=site.url())
+        said = await refusal(client, "execute_script", script="new Promise(() => 0)", timeout=300, browserId="b99")
+        assert "b99" in said and "took longer than 0.3 s; try a longer timeout or a smaller step" in said
 
 
 async def test_a_click_answers_with_what_changed() -> None:

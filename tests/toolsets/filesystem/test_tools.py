@@ -549,13 +549,77 @@ def test_the_coarse_tool_does_all_by_its_action(folder: Path, app: Server) -> No
     assert do("mkdir", "s/t") == "made s/t" and do("mkdir", "s/t") == "s/t was there already"
     assert do("write", "s/a", content="one\n").startswith("wrote s/a, 4 bytes")
     assert do("append", "s/a", content="two\n").startswith("appended 4 bytes")
-    assert do("read", "s/a").endswith("one\ntwo")
+    assert do("read", "s/a") == "one\ntwo\n"
     assert do("list", "s") == "a 8\nt/"
     assert do("search", pattern="tw.") == "s/a\n2:two"
     assert do("copy", "s/a", to="b") == "copied s/a to b" and do("move", "b", to="c") == "moved b to c"
     assert do("info", "c").startswith("text/plain, 8 bytes")
     assert do("delete", "c").startswith("deleted c, 8 bytes; to undo it")
     assert sorted(os.listdir(folder)) == ["s"]
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_the_coarse_tool_reads_writes_and_copies_files_up_to_the_limit(folder: Path, over: int) -> None:
+    """seed 001's max_file_size."""
+    app, size = serve(max_file_size=1000), 1000 + over
+    (folder / "a").write_text("a" * size)
+    (folder / "short").write_text("a" * 10)
+    (folder / "s").mkdir()
+    (folder / "s" / "a").write_text("a" * size)
+    calls = {
+        "read": {"path": "a"},
+        "write": {"path": "short", "content": "b" * size},
+        "append": {"path": "short", "content": "b" * (size - 10)},
+        "copy": {"path": "a", "to": "b"},
+    }
+    for action, arguments in (*calls.items(), ("copy", {"path": "s", "to": "t"})):
+        before = make_picture(folder)
+        if over <= 0:
+            ask(app, "filesystem", action=action, **arguments)
+            (folder / "short").write_text("a" * 10)
+        else:
+            said = refusal(app, "filesystem", action=action, **arguments)
+            assert f"{size:,} bytes, more than the limit of 1,000 (max_file_size)" in said
+            assert make_picture(folder) == before
+
+
+def make_picture(folder: Path) -> dict[str, str]:
+    """Each file with its content."""
+    return {str(path): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_coarse_tool_appends_nothing_to_a_new_file_over_the_limit(folder: Path) -> None:
+    said = refusal(serve(max_file_size=3), "filesystem", action="append", path="new", content="four")
+    assert said == (
+        "'new' is too large: 4 bytes, more than the limit of 3 (max_file_size); append less, or ask the user to raise "
+        "the limit"
+    )
+    assert os.listdir(folder) == []
+
+
+def test_the_coarse_tool_reads_a_long_file_whole(folder: Path, app: Server) -> None:
+    """Programs have no budget of tokens."""
+    content = "".join(f"line {n} \u00e4\n" for n in range(50_000))
+    (folder / "a").write_text(content)
+    (folder / "b").write_bytes(b"\xef\xbb\xbfmarked\r\n")
+    assert ask(app, "filesystem", action="read", path="a") == content
+    assert ask(app, "filesystem", action="read", path="b") == "marked\r\n"
+
+
+def test_the_coarse_tool_refuses_a_text_that_is_too_long_for_a_result(folder: Path, app: Server) -> None:
+    """A file within max_file_size whose JSON is not within a frame."""
+    (folder / "a").write_text('"' * 9_000_000)
+    said = refusal(app, "filesystem", action="read", path="a")
+    assert "bytes as JSON, and at most 16,773,120 fit (limits.frame_bytes); read it in parts with fs_read" in said
+
+
+@pytest.mark.parametrize("action", ["list", "search"])
+def test_the_coarse_tool_takes_the_cursor_that_its_answers_name(folder: Path, app: Server, action: str) -> None:
+    for n in range(3000):
+        (folder / f"{n}-{'x' * 20}").write_text("found\n")
+    first = ask(app, "filesystem", action=action, pattern="found")
+    cursor = first.rpartition("cursor=")[2].split()[0].strip("]'\";")
+    assert ask(app, "filesystem", action=action, pattern="found", cursor=cursor) != first
 
 
 def test_the_coarse_tool_is_in_no_list() -> None:

@@ -267,12 +267,29 @@ async def test_the_end_of_the_server_ends_all(folder: Path) -> None:
 async def test_the_coarse_tool_runs_a_command(folder: Path) -> None:
     (folder / "sub").mkdir()
     async with connected() as client:
-        arguments = {"command": f"pwd; echo $X; {NAP}", "cwd": "sub", "timeout": 0.3, "env": {"X": "1"}}
+        arguments = {"command": "pwd; echo $X", "cwd": "sub", "timeout": 60, "env": {"X": "1"}}
         answer = (await client.call_tool("terminal", arguments)).text
-        assert answer.startswith(f"{folder}/sub\n1\n[c1: exit code 143 (SIGTERM)")
+        assert answer.startswith(f"{folder}/sub\n1\n[c1: exit code 0")
         with pytest.raises(ToolFailed, match="timeout=-1: give more than 0 seconds"):
             await client.call_tool("terminal", {"command": "true", "timeout": -1})
         assert "terminal" not in [tool.name for tool in await client.list_tools()]
+
+
+async def test_a_command_of_the_coarse_tool_fails_beyond_its_timeout(folder: Path) -> None:
+    async with connected() as client:
+        with pytest.raises(ToolFailed) as failed:
+            await client.call_tool("terminal", {"command": f"echo begun; {NAP}", "timeout": 0.3})
+        said = str(failed.value)
+        assert "the command did not end within 0.3 s (its timeout). It had printed:\nbegun\n[c1: exit code 143" in said
+
+
+async def test_long_output_of_the_coarse_tool_is_one_text_that_says_how_to_get_the_rest(folder: Path) -> None:
+    async with connected() as client:
+        answer = await client.call_tool("terminal", {"command": "seq 1 40000"})
+        assert len(answer.content) == 1
+        head, mark, tail = answer.text.partition("left out; terminal_read id=c1 cursor=0 has them")
+        assert head.startswith("1\n2\n") and mark and "\n40000\n[c1: exit code 0" in tail
+        assert (await ask(client, "read", id="c1", cursor=0)).startswith("1\n2\n")
 
 
 async def test_the_coarse_tool_waits_for_the_end_however_long_others_wait(

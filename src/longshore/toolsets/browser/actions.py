@@ -317,12 +317,18 @@ class Actions:
             await self._page.input([_mouse("mouseMoved", x, y, modifiers=modifiers)])
             return x, y, what
         element = await self.find(target)
-        moves = 0
+        moves, until = 0, time.monotonic() + READY_SECONDS
         while True:
             x, y = await self._ready(element, "click")
             await self._page.input([_mouse("mouseMoved", x, y, modifiers=modifiers)])
             moves += 1
-            if moves == MOST_MOVES or element.frame.parent is not None or await self._is_at(element, x, y):
+            if element.frame.parent is None:
+                has_arrived = moves == MOST_MOVES or await self._is_at(element, x, y)
+            else:
+                # A frame that is new in its process gets no input for a moment.
+                moved = await self._frames.use(element.frame, lambda script: script.has_pointer())
+                has_arrived = moved or time.monotonic() >= until
+            if has_arrived:
                 return x, y, str(element)
 
     async def _is_at(self, element: Element, x: float, y: float) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
-from longshore.errors import ToolError
+from longshore.errors import ToolError, ToolTimeout
 from longshore.protocol.content import Image, ResourceLink, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, count_tokens, fit_ends
 from longshore.registry.toolset import tool
-from longshore.schema.annotations import Alias
 from longshore.server.context import Context
 from longshore.toolsets.browser import actions
 from longshore.toolsets.browser.actions import Target
@@ -42,7 +42,6 @@ Strategy = Annotated[
 ]
 Timeout = Annotated[
     float,
-    Alias("timeout_ms"),  # its name in the errors of the parts that all tools share
     Meta(ge=100, le=30_000, description="Optional. Timeout in milliseconds (100-30000)"),
 ]
 Selector = Annotated[str, "CSS selector of the element"]
@@ -133,7 +132,7 @@ class BrooklynTools:
     ) -> str:
         """Navigate the browser to a URL and wait for the page to load."""
         checked = check_url(url, self._browsers.rules)
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             going = used.tab.navigate(checked, _WAITS[waitUntil], timeout / 1000)
             return _arrived(used, await self._browsers.navigate(used.tab, going))
 
@@ -142,7 +141,7 @@ class BrooklynTools:
         self, ctx: Context, browserId: BrowserId = None, target: Strategy = "latest", timeout: Timeout = 5000
     ) -> str:
         """Go back to the previous page in the browser's history."""
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             return _arrived(used, await used.tab.back("load", timeout / 1000))
 
     # -- interaction
@@ -158,7 +157,7 @@ class BrooklynTools:
         timeout: Timeout = 5000,
     ) -> str:
         """Click an element and wait for what the click starts."""
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             return await _act(used, selector, timeout / 1000, actions.Click(target=Target(selector=selector)))
 
     @tool(category="interaction", effects="write", timeout=CALL_SECONDS, open_world=True, listed=False)
@@ -177,7 +176,7 @@ class BrooklynTools:
         steps: list[actions.Step] = [actions.Fill(fields=[actions.Field(target=where, value=text)])]
         if not clearFirst:
             steps = [actions.Press(keys=["Control+End"], target=where), actions.Type(text=text, target=where)]
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             return await _act(used, selector, timeout / 1000, *steps)
 
     @tool(category="interaction", effects="read", timeout=CALL_SECONDS, listed=False)
@@ -193,7 +192,7 @@ class BrooklynTools:
         timeout: Timeout = 30_000,
     ) -> str:
         """Wait until an element is visible, hidden, attached to the page or detached from it."""
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             if state == "visible":
                 return await _act(used, selector, timeout / 1000)
             expression = _STATES[state].format(msgspec.json.encode(selector).decode())
@@ -211,7 +210,7 @@ class BrooklynTools:
         timeout: Timeout = 5000,
     ) -> str:
         """Extract the visible text of an element using a CSS selector."""
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             read = await used.tab.read("text", selector, seconds=timeout / 1000)
             return _answer(used, {"text": fit_ends(read.text, DEFAULT_TOKENS)}, ["text"])
 
@@ -237,7 +236,7 @@ class BrooklynTools:
         if not self.options.evaluate:
             raise ToolError("scripts are switched off here (toolsets.browser.evaluate)")
         called = script if args is None else f"({script.strip().rstrip(';')})(...{msgspec.json.encode(args).decode()})"
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             value = await used.tab.evaluate(called, seconds=timeout / 1000)
             return _answer(used, {"result": _fit_value(value)}, ["result"])
 
@@ -259,7 +258,7 @@ class BrooklynTools:
         timeout: Timeout = 5000,
     ) -> str:
         """Get the HTML of the page or of one element, cut to a token budget."""
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             read = await used.tab.read("html", selector, seconds=timeout / 1000)
             html = fit_ends(read.text, maxTokens)
             fields = {"url": clean(used.tab.url, MOST_URL), "html": html, "totalCharacters": read.total_chars}
@@ -290,7 +289,7 @@ class BrooklynTools:
         if outputPath is not None:
             raise ToolError("outputPath can't be chosen here; leave it out, the answer links the file")
         part, seconds = None if selector is None else Target(selector=selector), timeout / 1000
-        async with self._browsers.use(ctx.principal.name, browserId, target, None) as used:
+        async with self._use_for_brooklyn(ctx, browserId, target) as used:
             shot = await used.tab.screenshot(type, quality, None, fullPage, part, seconds)
             small = None
             if returnFormat == "base64_thumbnail":
@@ -300,6 +299,15 @@ class BrooklynTools:
         fields = {"uri": link.uri, "name": link.name, "mimeType": shot.mime, "size": len(shot.data)}
         said = Text(_answer(used, {**fields, "width": shot.width, "height": shot.height}, note=shot.note))
         return [said, link] if small is None else [said, Image(small.data, small.mime), link]
+
+    @asynccontextmanager
+    async def _use_for_brooklyn(self, ctx: Context, id: str | None, target: Strategy) -> AsyncGenerator[Used]:
+        """The browser and tab that a call means. A ToolTimeout that is raised meanwhile names the parameter of here."""
+        async with self._browsers.use(ctx.principal.name, id, target, None) as used:
+            try:
+                yield used
+            except ToolTimeout as late:
+                raise late.by("timeout") from None
 
 
 async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) -> str:

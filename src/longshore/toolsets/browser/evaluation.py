@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from longshore.errors import ToolError
 from longshore.toolsets.browser.events import PageError, exception_text
 from longshore.toolsets.browser.page import Page
 
@@ -27,7 +26,6 @@ _JSON: Final = """function() {
   });
   return text === undefined ? "undefined" : text;
 }"""
-_SIDE_EFFECT: Final = "EvalError: Possible side-effect"
 """How the browser ends a script that may only read."""
 _CALL: Final = "function(...given) { return this(...given); }"
 
@@ -75,28 +73,26 @@ async def evaluate(page: Page, script: str, element: ScriptElement | None, secon
 async def holds(page: Page, expression: str, seconds: float) -> bool:
     """Whether an expression, or what a function returns, is true.
 
-    Raises ToolError if it may change the page, TimeoutError or CdpError if it has no value within so many seconds.
+    Raises TimeoutError or CdpError if it has no value within so many seconds.
     """
     async with asyncio.timeout(seconds):
-        result = await _run(page, expression, None, seconds, reads_only=True)
+        result = await _run(page, expression, None, seconds)
         if result.get("type") == "function":
-            result = await _run(page, f"({expression.strip().rstrip(';')})()", None, seconds, reads_only=True)
+            result = await _run(page, f"({expression.strip().rstrip(';')})()", None, seconds)
     if "objectId" in result:
         return result.get("subtype") != "null"
     return bool(result.get("value"))
 
 
-async def _run(
-    page: Page, script: str, element: ScriptElement | None, seconds: float, reads_only: bool = False
-) -> dict[str, Any]:
+async def _run(page: Page, script: str, element: ScriptElement | None, seconds: float) -> dict[str, Any]:
     text = script.strip().rstrip(";")
     if text.startswith("{") and text.endswith("}"):
         text = f"({text})"  # an object, not a block
     elif text.startswith(("function", "async function")):
         text = f"({text})"
-    answer = await _evaluate(page, text, element, seconds, reads_only)
+    answer = await _evaluate(page, text, element, seconds)
     if "Illegal return statement" in exception_text(answer.get("exceptionDetails", {})):
-        answer = await _evaluate(page, f"(async () => {{ {script} }})()", element, seconds, reads_only)
+        answer = await _evaluate(page, f"(async () => {{ {script} }})()", element, seconds)
     result = _value(answer)
     if result.get("subtype") == "promise":  # the mode that allows `await` and repeated `const` does not await the value
         session = None if element is None else element.session
@@ -104,11 +100,9 @@ async def _run(
     return result
 
 
-async def _evaluate(
-    page: Page, expression: str, element: ScriptElement | None, seconds: float, reads_only: bool
-) -> dict[str, Any]:
+async def _evaluate(page: Page, expression: str, element: ScriptElement | None, seconds: float) -> dict[str, Any]:
     place = {} if element is None else {"uniqueContextId": element.context}
-    answer = await page.call(
+    return await page.call(
         "Runtime.evaluate",
         {
             "expression": expression,
@@ -116,18 +110,10 @@ async def _evaluate(
             "userGesture": True,
             "replMode": True,
             "timeout": round(seconds * 1000),
-            "throwOnSideEffect": reads_only,
             **place,
         },
         None if element is None else element.session,
     )
-    if reads_only and exception_text(answer.get("exceptionDetails", {})).startswith(_SIDE_EFFECT):
-        raise ToolError(
-            "the expression calls what may change the page, so it was ended; give one that only reads, such as "
-            "document.querySelector('#total').textContent !== '' (getElementById, matches and promises are not known "
-            "to only read), or use browser_evaluate"
-        )
-    return answer
 
 
 def _value(answer: dict[str, Any]) -> dict[str, Any]:

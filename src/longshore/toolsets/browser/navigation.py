@@ -90,7 +90,7 @@ async def load(page: Page, url: str, wait: WaitFor, until: float) -> Loaded:
             answer = await sent
     except TimeoutError:
         drop(page.connection.send("Page.stopLoading", {}, page.session))
-        raise ToolTimeout(f"{shown(url)}: the server has not answered in time; try a longer timeout_ms") from None
+        raise ToolTimeout(f"{shown(url)}: the server has not answered in time", "timeout_ms") from None
     if answer.get("isDownload"):
         return Loaded(0, "this URL is a download, not a page", download=True)
     if problem := answer.get("errorText"):
@@ -151,7 +151,7 @@ async def _wait_other(page: Page, before: str, url: str, wait: WaitFor, until: f
                 return Loaded(0, "same page, other place")
             if now >= until:
                 raise ToolTimeout(
-                    f"{shown(page.log.mask(main.url))}: the server has not answered in time; try a longer timeout_ms"
+                    f"{shown(page.log.mask(main.url))}: the server has not answered in time", "timeout_ms"
                 )
             await _changed(page, min(until, now + SAME_DOCUMENT_SECONDS))
     finally:

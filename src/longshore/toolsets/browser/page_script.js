@@ -950,6 +950,8 @@
     return label && (box.width < 2 || box.height < 2 || getComputedStyle(element).opacity === "0") ? label : element;
   };
   // Whether a click at a point reaches an element, what stands for it, or its label.
+  let pointerMoved = false;
+  addEventListener("mousemove", ({ isTrusted }) => (pointerMoved ||= isTrusted), { capture: true, passive: true });
   const isHit = (element, shown, [x, y]) => {
     const found = hit(x, y);
     return Boolean(found) && [shown, element, element.control, ...(element.labels ?? []), frameOfList(element)].some((part) => part && holds(part, found));
@@ -1212,6 +1214,7 @@
     },
     async prepare(ref, { action }) {
       const element = nodeOf(ref);
+      pointerMoved = false;
       const shown = shownFor(element);
       if (action !== "none" && isDisabled(element)) return { problem: "is disabled", retry: true };
       if (!isVisible(shown)) return { problem: "is not visible", retry: true };
@@ -1245,6 +1248,10 @@
     is_at(ref, x, y) {
       const element = nodeOf(ref);
       return { still: isHit(element, shownFor(element), [x, y]) };
+    },
+    // Whether the pointer has moved in this frame since an element was prepared.
+    has_pointer() {
+      return { moved: pointerMoved };
     },
     // What covers the frames at a point, if something does.
     covers_frame(x, y) {

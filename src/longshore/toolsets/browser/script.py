@@ -225,6 +225,10 @@ class PageScript:
         """Whether a point of the frame's own viewport is on an element."""
         return (await self._call(dict[str, bool], "is_at", ref, x, y))["still"]
 
+    async def has_pointer(self) -> bool:
+        """Whether the pointer has moved in the frame since an element was prepared."""
+        return (await self._call(dict[str, bool], "has_pointer"))["moved"]
+
     async def covers_frame(self, x: float, y: float) -> str:
         """What covers the frames at a point, in words; empty if nothing does."""
         return (await self._call(dict[str, str], "covers_frame", x, y))["problem"]

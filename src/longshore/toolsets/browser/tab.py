@@ -557,14 +557,13 @@ class Tab:
             return self._gone(page)
         events = "; ".join(self.log.notices.take()[:5])
         after = f" ({events})" if events else ""
-        text = f"{doing} took longer than {seconds:g} s{after}; try a longer timeout_ms or a smaller step"
-        if not answers:
-            page.is_stuck = True
-            text = (
-                f"the page of {self.id} is busy and does not answer within {seconds:g} s{after}; "
-                "the next call ends the script that runs in it, or navigate elsewhere"
-            )
-        return ToolTimeout(labelled(text) if events else text)
+        label = labelled if events else str
+        if answers:
+            late = f"{doing} took longer than {seconds:g} s{after}"
+            return ToolTimeout(late, "timeout_ms", label(" or a smaller step"))
+        page.is_stuck = True
+        busy = f"the page of {self.id} is busy and does not answer within {seconds:g} s{after}"
+        return ToolTimeout(label(f"{busy}; the next call ends the script that runs in it, or navigate elsewhere"))
 
     async def _ready(self, restore: bool, seconds: float) -> Page:
         """The page, replaced if it has ended or is stuck."""

@@ -242,7 +242,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
 
     @tool(
         category="navigation",
-        effects="read",
+        effects="write",
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         examples=[{"text": "Saved"}, {"text_gone": "Loading", "timeout_ms": 20_000}],
@@ -675,10 +675,10 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             going = used.tab.navigate(checked, "load" if wait_for_load else "dom", seconds)
             try:
                 arrival = await self._browsers.navigate(used.tab, going)
-            except ToolTimeout:
-                late = f"{clean(checked, 200)} has not loaded within {seconds:.0f} s (the `timeout` of this tool)"
-                raise ToolTimeout(late) from None
-            parts = [*used.notes, *([arrival.note] if arrival.note else []), (await used.tab.read("markdown")).text]
+                read = await used.tab.read("markdown", seconds=ctx.remaining)
+            except ToolTimeout as late:
+                raise late.by("toolsets.browser.timeout") from None
+            parts = [*used.notes, *([arrival.note] if arrival.note else []), read.text]
             content = used.fence(fit_ends("\n".join(parts), room_for_page(DEFAULT_TOKENS)))
             url, title = (used.tab.prepare_answer(each) for each in (clean(arrival.url, 500), arrival.title))
             return LoadedPage(arrival.status, title, url, content, ["title", "content"])

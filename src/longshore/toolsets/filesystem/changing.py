@@ -7,7 +7,7 @@ from typing import Literal
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line, fit_errors
 from longshore.sandbox.confined import ConfinedFiles
-from longshore.sandbox.file_errors import FileError, explain
+from longshore.sandbox.file_errors import FileError, explain, too_large
 from longshore.sandbox.file_type import detect_file_type
 from longshore.toolsets.filesystem.edits import Edit, apply_edits
 from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, check_hash, hash_bytes, read_whole
@@ -18,19 +18,30 @@ Mode = Literal["overwrite", "create", "append"]
 
 
 def write_text(
-    files: ConfinedFiles, path: str, content: str, mode: Mode, expected_hash: str | None, max_file_size: int
+    files: ConfinedFiles,
+    path: str,
+    content: str,
+    mode: Mode,
+    expected_hash: str | None,
+    max_file_size: int,
+    most: int | None = None,
 ) -> str:
-    """Write or append a text, with the folders above the file, unless its hash is not the expected one."""
+    """Write or append a text, with the folders above the file, unless its hash is not the expected one.
+
+    If the file would have more than `most` bytes, it stays as it was.
+    """
     append = mode == "append"
     with explain(path):
         data = _encode(files, path, content, append)
         if expected_hash is None and append:
-            size = files.append(path, data, parents=True).status.st_size
+            size = files.append(path, data, parents=True, most=most).status.st_size
             return f"appended {len(data):,} bytes to {show_path(path)}, now {size:,}"
         known = None
         if expected_hash is not None:
             old, known = _read(files, path, expected_hash, max_file_size)
             data = old + data if append else data
+        if most is not None and len(data) > most:
+            raise too_large(len(data), most, "write less")
         files.write(path, data, overwrite=mode != "create", parents=True, expected_hash=known)
     return f"wrote {show_path(path)}, {len(data):,} bytes, hash {_short(hash_bytes(data))}"
 

@@ -14,7 +14,7 @@ class FilesystemOptions(Struct, frozen=True, kw_only=True):
     """Files in the server's folders."""
 
     max_file_size: Size = 10_000_000
-    """Larger files are read in parts only, and are neither edited nor searched."""
+    """Larger files are read in parts only, and are neither edited nor searched; `filesystem` refuses them."""
 
     read_only: list[Folder] = []
     """Folders in which nothing is changed."""

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from longshore.errors import ToolError, WouldBlock
 from longshore.protocol.content import Audio, Contents, Image, Text
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
-from longshore.sandbox.file_type import FileType, detect_file_type, printable
+from longshore.sandbox.file_type import FileType, TextFormat, detect_file_type, printable
 from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, hash_bytes, hash_file, read_whole
 from longshore.toolsets.filesystem.shown_paths import show_path
 from longshore.toolsets.filesystem.text_file import CHEAP_BYTES, TextFile, whole_text
@@ -148,8 +149,25 @@ def read_contents(files: ConfinedFiles, path: str, max_file_size: int) -> Conten
         data = read_whole(file.fileno(), max_file_size)
     if file_type.text is None:
         return Contents("", blob=data, mime_type=file_type.mime)
-    text = file_type.text.decode(data[len(file_type.text.bom) :])
-    return Contents("", text=printable(text), mime_type=file_type.mime)
+    return Contents("", text=_decode(data, file_type.text), mime_type=file_type.mime)
+
+
+def read_whole_file(files: ConfinedFiles, path: str, max_file_size: int, most_json: int) -> Block:
+    """All of a file, for a program. Raises FileError if its text takes more than `most_json` bytes in a result."""
+    with explain(path), files.open_file(path, max_file_size) as file:
+        file_type = detect_file_type(file.fileno())
+        if file_type.text is None:
+            return _read_media(file.fileno(), file_type)
+        text = _decode(read_whole(file.fileno(), max_file_size), file_type.text)
+    size = len(encode(text))
+    if size > most_json:
+        what = f" for one result: {size:,} bytes as JSON, and at most {most_json:,} fit (limits.frame_bytes)"
+        raise FileError(path, "too_large", what, "read it in parts with fs_read", size=size, most=most_json)
+    return Text(text)
+
+
+def _decode(data: bytes, text: TextFormat) -> str:
+    return printable(text.decode(data[len(text.bom) :]))
 
 
 def _read_media(content: int | bytes, file_type: FileType) -> Image | Audio:

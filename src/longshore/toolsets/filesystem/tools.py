@@ -14,8 +14,9 @@ from longshore.protocol.content import Audio, Contents, Image, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, MaxTokens, fit_errors, fit_lines
 from longshore.registry.toolset import Toolset, resource, tool
 from longshore.sandbox.confined import ConfinedFiles
-from longshore.sandbox.file_errors import FileError, explain
+from longshore.sandbox.file_errors import FileError, explain, too_large
 from longshore.sandbox.roots import Roots
+from longshore.sandbox.trees import Entry, walk_tree
 from longshore.sandbox.walking import read_rules_above
 from longshore.schema.annotations import Hidden
 from longshore.server.context import Context
@@ -26,7 +27,13 @@ from longshore.toolsets.filesystem.file_info import describe_file, free_bytes, s
 from longshore.toolsets.filesystem.listing import ListQuery, Sort, list_folder, show_size
 from longshore.toolsets.filesystem.matches import Output
 from longshore.toolsets.filesystem.options import FilesystemOptions
-from longshore.toolsets.filesystem.reading import ReadQuery, read_cached_file, read_contents, read_files
+from longshore.toolsets.filesystem.reading import (
+    ReadQuery,
+    read_cached_file,
+    read_contents,
+    read_files,
+    read_whole_file,
+)
 from longshore.toolsets.filesystem.search_place import find_place, path_prefix
 from longshore.toolsets.filesystem.shown_paths import show_name, show_path
 
@@ -40,6 +47,8 @@ MOST_CACHED: Final = 16
 """Sets of folders whose ConfinedFiles are kept. Each client may narrow the server's folders in its own way."""
 PROGRESS_SECONDS: Final = 1.0
 """How often a long call reports that it is still at work."""
+_FRAME_BYTES: Final = 4096
+"""Of a result, what is not the text of a file."""
 LATE_SECONDS: Final = 2.0
 """A client may be told that it watches before the watch begins. A change of these last seconds is reported then."""
 
@@ -343,30 +352,39 @@ class Filesystem(Toolset):
         content: Annotated[str, "the text to write or append"] = "",
         to: Annotated[str, "the target of move and copy"] = "",
         pattern: Annotated[str, "the text to search for"] = "",
+        cursor: Annotated[str | None, "of the last page of list or search"] = None,
     ) -> list[Text | Image | Audio]:
-        """Read, write, list, search, move, copy, delete or describe files, by the name of the action."""
+        """Read, write, list, search, move, copy, delete or describe files, by the name of the action.
+
+        For programs: files are read whole. Those over max_file_size are neither read, written nor copied.
+        """
         ctx.check_allowed(_TOOL_OF[action])
+        files, most = self._files(ctx), self._options.max_file_size
         match action:
             case "read":
-                return self.fs_read(ctx, path)
+                room = self._app.engine.limits.frame_bytes - _FRAME_BYTES
+                return [read_whole_file(files, path, most, room)]
             case "write" | "append":
-                done = self.fs_write(ctx, path, content, "append" if action == "append" else "overwrite")
+                mode: Mode = "append" if action == "append" else "overwrite"
+                done = write_text(files, path, content, mode, None, most, most)
             case "list":
-                done = self.fs_list(ctx, path)
+                done = self.fs_list(ctx, path, cursor=cursor)
             case "search":
-                done = self.fs_search(ctx, pattern, path)
+                done = self.fs_search(ctx, pattern, path, cursor=cursor)
             case "move" | "copy":
                 if not to:
                     raise ToolError(
                         f"{action} needs `to`: the {'new path' if action == 'move' else 'path of the copy'}"
                     )
+                if action == "copy":
+                    _check_sizes(files, path, most)
                 done = self.fs_move(ctx, path, to, copy=action == "copy")
             case "delete":
                 done = self.fs_delete(ctx, path)
             case "info":
                 done = self.fs_info(ctx, path)
             case "mkdir":
-                made = self._files(ctx).make_folder(path)
+                made = files.make_folder(path)
                 done = f"made {show_path(path)}" if made else f"{show_path(path)} was there already"
         return [Text(done)]
 
@@ -432,6 +450,21 @@ def _last_change(files: ConfinedFiles, uri: str) -> float:
         if problem.kind != "missing":
             raise
     return files.status(os.path.dirname(files.real_path(uri))).status.st_ctime
+
+
+def _check_sizes(files: ConfinedFiles, path: str, most: int) -> None:
+    """Raise FileError if a file, or one in a folder, has more than `most` bytes."""
+    with explain(path):
+        entry = files.status(path, follow=False)
+        if entry.kind == "folder":
+            with files.open_folder(path) as folder:
+                entry = max(walk_tree(folder.descriptor), key=_file_size, default=entry)
+        if _file_size(entry) > most:
+            raise too_large(_file_size(entry), most, "copy smaller files").at(entry.path)
+
+
+def _file_size(entry: Entry) -> int:
+    return entry.status.st_size if entry.kind == "file" else 0
 
 
 def _checker(ctx: Context) -> Callable[[], None]:

@@ -9,9 +9,9 @@ from math import inf
 from typing import Annotated, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
-from longshore.errors import Declined, SandboxUnavailable, ToolError
+from longshore.errors import Declined, SandboxUnavailable, ToolError, ToolTimeout
 from longshore.protocol.content import ResourceLink, Text
-from longshore.registry.token_budget import DEFAULT_TOKENS, MaxTokens, fit_lines
+from longshore.registry.token_budget import DEFAULT_TOKENS, MOST_TOKENS, MaxTokens, fit_lines
 from longshore.registry.toolset import Toolset, tool
 from longshore.sandbox.launch import Launch
 from longshore.sandbox.levels import Sandbox
@@ -199,7 +199,7 @@ class Terminal(Toolset):
         lines = [show_list_line(id, command) for id, command in self._commands.all(ctx.principal.name).items()]
         return fit_lines(lines, max_tokens).text or "no commands"
 
-    @tool(effects="destroy", artifacts=True, replay=True, timeout=CALL_SECONDS, listed=False)
+    @tool(effects="destroy", replay=True, timeout=CALL_SECONDS, listed=False)
     async def terminal(
         self,
         ctx: Context,
@@ -207,8 +207,8 @@ class Terminal(Toolset):
         cwd: Annotated[str | None, "folder, if not the first"] = None,
         timeout: Annotated[float | None, "seconds that it may run"] = None,
         env: Annotated[dict[str, str] | None, "more variables"] = None,
-    ) -> Answer:
-        """Run a command, as terminal_run does."""
+    ) -> str:
+        """Run a command to its end. It is for programs: beyond `timeout` it fails, and its output is always a text."""
         ctx.check_allowed("terminal_run")
         if timeout is not None and timeout <= 0:
             raise ToolError(f"timeout={timeout:g}: give more than 0 seconds")
@@ -216,8 +216,11 @@ class Terminal(Toolset):
         if timeout is not None:
             started.end_after(min(timeout, MOST_SECONDS))
         with self._commands.use(ctx.principal.name, id):
-            await self._wait_for_end(ctx, started, inf)  # its callers may not know terminal_read
-        return await self._answer(ctx, id, started, DEFAULT_TOKENS)
+            await self._wait_for_end(ctx, started, inf)
+        shown = show_new_output(id, started, MOST_TOKENS, f"terminal_read id={id} cursor=0 has them").text
+        if started.is_over_time:
+            raise ToolTimeout(f"the command did not end within {timeout:g} s (its timeout). It had printed:\n{shown}")
+        return shown
 
     # -- parts of a run
 

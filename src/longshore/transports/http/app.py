@@ -395,13 +395,14 @@ def _is_request(body: bytes, limits: Limits) -> bool:
 
 async def _drained(engine: Engine, grace: float) -> None:
     """Wait until no call runs, or for the grace."""
-    done = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
 
     def look() -> None:
         if not engine.executor.live and not done.done():
             done.set_result(None)
 
-    remove = engine.executor.add_end_listener(look)
+    remove = engine.executor.add_end_listener(lambda: loop.call_soon(look))  # the end of a call may begin the next
     look()
     try:
         await asyncio.wait_for(done, grace)

@@ -41,7 +41,7 @@ from longshore.transports.http.streams import (
     log_key,
 )
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ErrorFrame, error, read
-from longshore.wire.messages import Batch, Blank, Malformed, Message
+from longshore.wire.messages import Batch, Malformed, Message
 
 SESSION_HEADER: Final = b"mcp-session-id"
 _VERSION_HEADER: Final = b"mcp-protocol-version"
@@ -276,7 +276,7 @@ class LegacyEndpoint:
         message = read(body, self._limits.depth, self._limits.batch)
         if not isinstance(message, Message) or message.method != "initialize" or message.id.__class__ not in (int, str):
             if self._engine.answers_early is not None and _VERSION_HEADER not in request.headers:
-                return self._answer_early(request, message, body)
+                return self._answer_early(request, body)
             if isinstance(message, Malformed):
                 raise Denied(400, message.text, code=message.code, id=message.id)
             text = "send initialize first and then its Mcp-Session-Id header, or a 2026-07-28 request with its headers"
@@ -287,10 +287,8 @@ class LegacyEndpoint:
             raise Denied(429, text, headers, INTERNAL_ERROR, message.id)
         return self._handle(request, self.sessions.candidate(request.principal, request.owner), body)
 
-    def _answer_early(self, request: HttpRequest, message: Any, body: bytes) -> BareResponse:
+    def _answer_early(self, request: HttpRequest, body: bytes) -> BareResponse:
         """Have a dialect answer a peer that has made no handshake. No session begins."""
-        if isinstance(message, Blank):
-            raise Denied(400, "the body is empty; it must be JSON-RPC", code=PARSE_ERROR)
         response = BareResponse(self.delivery, request, 200 if self._engine.answers_early == "serves" else 400)
         frame = self._engine.frames.handle(body, response)
         if frame is not None:

@@ -53,7 +53,7 @@ class JsonlConnection(Link):
         self._ended = False
         self._sent = 0
         self._waiting = 0
-        """The bytes of answers that wait for earlier ones."""
+        """The bytes of requests that wait for earlier ones."""
         self._taken = 0
         self._since = self._idle_since = listener.now
         self._received = 0
@@ -81,22 +81,24 @@ class JsonlConnection(Link):
 
     def _take(self, frames: list[Frame]) -> None:
         self._frames.extend(frames)
-        while self._frames and not (self.congested or self.is_full or self._ended):
+        while self._frames and not (self.congested or self._is_full or self._ended):
             frame = self._frames.popleft()
             if isinstance(frame, TooLong):
-                self._break_off(self._engine.frames.too_long(frame, self))
-                return
-            assert isinstance(frame, bytes)
-            reply = self._engine.frames.handle(frame, self)
+                reply = self._engine.frames.too_long(frame, self)
+            else:
+                assert isinstance(frame, bytes)
+                reply = self._engine.frames.handle(frame, self)
             if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
                 self._break_off(reply)
             elif reply is not None:
                 self.send(reply)
+            if isinstance(frame, TooLong):
+                self.retire()
 
-    def _break_off(self, why: bytes | None) -> None:
-        if why is not None:
-            self.send(why)
+    def _break_off(self, why: bytes) -> None:
+        self.send(why)
         self._ended = True
+        self.session.drop_queue()
         self._engine.detach(self)
         self._transport.close()
 
@@ -108,7 +110,7 @@ class JsonlConnection(Link):
             self._transport.write(frame + b"\n")
 
     def answer(self, frame: bytes | None) -> None:
-        if isinstance(frame, ErrorFrame) and frame.code == PARSE_ERROR:  # one that waited for earlier answers
+        if isinstance(frame, ErrorFrame) and frame.code == PARSE_ERROR:  # to a line that waited for earlier ones
             self._break_off(frame)
         else:
             super().answer(frame)
@@ -123,26 +125,27 @@ class JsonlConnection(Link):
         self._read_on()
 
     @property
-    def is_full(self) -> bool:
+    def _is_full(self) -> bool:
         return self._waiting > self._engine.limits.output_bytes
 
     def hold_back(self, size: int) -> None:
-        was_full = self.is_full
+        was_full = self._is_full
         self._waiting += size
         if self._transport.is_closing():
             return
-        if self.is_full:
+        if self._is_full:
             self._transport.pause_reading()
         elif was_full:
             self._listener.loop.call_soon(self._read_on)
 
     def _read_on(self) -> None:
-        """Handle the waiting frames, start queued calls, and read on, as far as the peer reads."""
+        """Begin what waits, handle the frames that were read, and read on, as far as the peer reads."""
+        self.session.proceed()
         self._take([])
         if self.congested or self._transport.is_closing():
             return
         self._engine.executor.start_queued()
-        if not self.is_full:
+        if not self._is_full:
             self._transport.resume_reading()
 
     # -- ending
@@ -154,7 +157,7 @@ class JsonlConnection(Link):
         self._close_if_done()
 
     def _close_if_done(self) -> None:
-        if self._ended and not self.session.rows:
+        if self._ended and not self.session.is_busy:
             self._transport.close()
 
     def _give_up(self) -> None:
@@ -184,7 +187,7 @@ class JsonlConnection(Link):
     def _close_if_idle(self, now: float) -> None:
         """Close the connection of a peer without a handshake that sends nothing more. `nc` waits for that."""
         progress = self._received, self._sent
-        if progress != self._progress or self.session.rows:
+        if progress != self._progress or self.session.is_busy:
             self._progress, self._idle_since = progress, now
         elif now - self._idle_since >= self._engine.limits.idle_seconds and self._engine.is_bare(self.session):
             self.retire()
