@@ -149,6 +149,42 @@ def test_a_node_is_not_found_before_it_was_there(store: Store, clock: Clock) -> 
     assert names(store, "newcomer history", moment=Moment(valid_at=then)) == ["history"]
 
 
+def test_a_node_of_which_only_an_edge_is_known_is_found_in_its_time(store: Store) -> None:
+    store.add([NewItem(kind="person", name="Ann", links=(NewLink(to="Acme", relation="works_at"),), valid_from=10)], ME)
+    store.end_edge(1, ME, valid_to=20)
+    for query in ("Ann", "Acme"):
+        assert set(names(store, query, moment=Moment(valid_at=15))) == {"Ann", "Acme"}
+        assert names(store, query, moment=Moment(valid_at=5)) == names(store, query, moment=Moment(valid_at=25)) == []
+
+
+def test_only_links_of_the_asked_time_are_followed(store: Store) -> None:
+    store.add([fact("Acme", "A company.", valid_from=1)], ME)
+    link = NewLink(to="Acme", relation="works_at")
+    store.add([fact("Ann", "An engineer.", valid_from=1), fact("Ann", links=(link,), valid_from=10)], ME)
+    store.end_edge(1, ME, valid_to=20)
+    assert names(store, "engineer", moment=Moment(valid_at=5)) == ["Ann"]
+    assert names(store, "engineer", moment=Moment(valid_at=15)) == ["Ann", "Acme"]
+    assert names(store, "engineer", moment=Moment(valid_at=25)) == names(store, "engineer") == ["Ann"]
+
+
+def test_a_node_without_a_text_is_contradicted_too(store: Store) -> None:
+    store.add([fact("Kafka", "We use Kafka.")], ME)
+    store.add([fact("No broker", links=(NewLink(to="Kafka", relation="contradicts"),))], ME)
+    for query, other in (("Kafka", "No broker"), ("No broker", "Kafka")):
+        [hit] = store.query(Query(text=query, limit=1)).hits
+        assert [c.name for c in hit.contradictions] == [other]
+
+
+def test_a_hub_of_contradictions_hides_none_of_another_hit(store: Store) -> None:
+    store.add([fact("hub", "zebra"), fact("other", "zebra")], ME)
+    links = (NewLink(to="hub", relation="contradicts"),)
+    store.add([fact(f"c{n}", f"against {n}", links=links) for n in range(120)], ME)
+    store.add([fact("last", "against it", links=(NewLink(to="other", relation="contradicts"),))], ME)
+    hits = {hit.node.name: hit for hit in store.query(Query(text="zebra", limit=2)).hits}
+    assert [c.name for c in hits["other"].contradictions] == ["last"]
+    assert len(hits["hub"].contradictions) == 100
+
+
 def test_contradictions_are_shown_with_both_sides(store: Store) -> None:
     store.add([fact("port", "It listens on 80.")], ME)
     store.add([fact("port", "It listens on 8080.", contradicts=1)], ME)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from longshore.toolsets.context.database import Transaction, batches, marks
 from longshore.toolsets.context.reading import contradicting_of, observations_of
 from longshore.toolsets.context.records import CONTRADICTS, Contradiction, Microseconds, Moment, Observation
 from longshore.toolsets.context.rows import OBSERVATION, holds, nodes_by_id, to_observation
+
+CONTRADICTING: Final = 100
+"""Nodes linked with one, in each direction, that are read."""
 
 
 def contradictions_of(
@@ -53,10 +57,11 @@ def _linked(transaction: Transaction, nodes: list[int], moment: Moment, now: Mic
     condition, values = holds("edge", moment, now)
     pairs = list[tuple[int, int]]()
     for here, there in (("from_node", "to_node"), ("to_node", "from_node")):
+        where = f"{here} = node.id AND relation = ? AND {condition} ORDER BY id LIMIT {CONTRADICTING}"
+        join = transaction.join_picked("edge", where)
         for batch in batches(nodes):
             sql = (
-                f"SELECT {here}, {there} FROM edge WHERE {here} IN ({marks(batch)}) AND relation = ?"
-                f" AND {condition} ORDER BY id LIMIT 100"
+                f"SELECT edge.{here}, edge.{there} FROM node {join} WHERE node.id IN ({marks(batch)}) ORDER BY edge.id"
             )
-            pairs += [(row[0], row[1]) for row in transaction.rows(sql, (*batch, CONTRADICTS, *values))]
+            pairs += [(row[0], row[1]) for row in transaction.rows(sql, (CONTRADICTS, *values, *batch))]
     return pairs

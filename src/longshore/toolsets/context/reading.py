@@ -103,6 +103,17 @@ def observations_of(
     return found
 
 
+def known_nodes(transaction: Transaction, nodes: Iterable[int], moment: Moment, now: Microseconds) -> set[int]:
+    """Those of the nodes that an observation or an edge is about at a moment."""
+    listed, found = list(nodes), set[int]()
+    for column, table in (("node", "observation"), ("from_node", "edge"), ("to_node", "edge")):
+        condition, values = holds(table, moment, now)
+        for batch in batches(listed):
+            sql = f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks(batch)}) AND {condition}"
+            found.update(row[0] for row in transaction.rows(sql, (*batch, *values)))
+    return found
+
+
 def edges_of(
     transaction: Transaction, nodes: Iterable[int], moment: Moment, now: Microseconds, most: int = EDGES
 ) -> list[Edge]:

@@ -43,7 +43,7 @@ from longshore.toolsets.context.ranking import (
     preference,
     seed_shares,
 )
-from longshore.toolsets.context.reading import observations_of
+from longshore.toolsets.context.reading import known_nodes, observations_of
 from longshore.toolsets.context.records import (
     Hit,
     Microseconds,
@@ -219,9 +219,9 @@ class _Search:
         passing = [node for node in nodes if node in self._rows and self._passes(self._rows[node])]
         if not self._past:
             return passing
-        young = [node for node in passing if self._rows[node][6] > min(self._valid_at, self._known_at)]
+        young = {node for node in passing if self._rows[node][6] > min(self._valid_at, self._known_at)}
         # Created later: it counts if something is known of it that was true then.
-        seen = observations_of(self._transaction, young, self._moment, self._now)
+        seen = known_nodes(self._transaction, young, self._moment, self._now)
         return [node for node in passing if node not in young or node in seen]
 
     def _passes(self, row: Row) -> bool:
@@ -335,7 +335,8 @@ class _Search:
         shown = [node for node, _ in page]
         nodes = nodes_by_id(self._transaction, set(shown))
         observations = self._best_first(shown, terms)
-        contradictions = contradictions_of(self._transaction, observations, self._moment, self._now)
+        said_by = {node: observations.get(node, []) for node in shown}
+        contradictions = contradictions_of(self._transaction, said_by, self._moment, self._now)
         said = {
             node: [*observations.get(node, ()), *(c.observation for c in contradictions.get(node, ()) if c.observation)]
             for node in shown
