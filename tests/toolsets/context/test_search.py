@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from longshore.toolsets.context import search
 from longshore.toolsets.context.candidates import TERMS
+from longshore.toolsets.context.packing import pack
 from longshore.toolsets.context.records import Moment, NewItem, NewLink, NodeChange, Query, Targets
 from longshore.toolsets.context.store import Store
 
@@ -112,6 +114,17 @@ def test_phrases_are_filters_unless_nothing_has_them(project: Store) -> None:
     result = project.query(Query(text='"job cron"'))
     assert [hit.node.name for hit in result.hits] == ["Authentication"]
     assert result.missing_phrases == ("job cron",)
+
+
+def test_a_phrase_is_found_behind_many_better_matches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = fact("target", "filler words " * 40 + "the alpha beta protocol " + "more filler " * 40)
+    store.add([far, *(fact(f"k{n}", f"beta alpha {n}") for n in range(600))], ME)
+    result = store.query(Query(text='"no such" "alpha beta"'))
+    assert [hit.node.name for hit in result.hits] == ["target"]
+    assert result.missing_phrases == ("no such",)
+    monkeypatch.setattr(search, "PHRASE_NODES", 100)
+    result = store.query(Query(text='"alpha beta"'))
+    assert "None of the best 100 nodes has the phrase" in pack(result).text
 
 
 def test_superseded_text_is_found_in_its_time_only(project: Store, clock: Clock) -> None:

@@ -169,6 +169,29 @@ def test_the_hits_as_json(project: Path) -> None:
     assert "Nothing here has: zebra" in json.loads(ask(app, "query_context", query="zebra", format="json"))["why"]
 
 
+def test_json_says_what_the_text_says_of_the_search(project: Path) -> None:
+    app = serve()
+    add(app, {"name": "Port", "text": "It is 8080."}, {"text": "The database."})
+    answer = json.loads(ask(app, "query_context", query='"a port" databace', format="json"))
+    assert answer["hits"] and answer["notes"].splitlines() == [
+        'No text has the phrase "a port"; these have its words.',
+        "Nothing here has: databace (searched for instead: database).",
+    ]
+    beyond = json.loads(ask(app, "query_context", query="port", format="json", cursor="99"))
+    assert (beyond["hits"], beyond["total"]) == ([], 1) and "There is only 1 hit" in beyond["why"]
+
+
+@pytest.mark.parametrize("kinds", [101, 70_000])
+def test_too_many_kinds_are_refused(project: Path, kinds: int) -> None:
+    app, many = serve(), [f"k{n}" for n in range(kinds)]
+    add(app, {"kind": "k1", "text": "a fact"})
+    assert ask(app, "query_context", query="fact", kinds=many[:100])
+    said = f"{kinds:,} kinds; at most 100 are chosen by"
+    assert said in refusal(app, "query_context", query="", kinds=many)
+    assert said in refusal(app, "query_context", query=" ".join(f"kind:{kind}" for kind in many))
+    assert said in refusal(app, "forget_context", kinds=many, dry_run=True)
+
+
 @given(results(), st.integers(LEAST_TOKENS, 3_000))
 def test_no_json_is_over_its_budget(found: QueryResult, max_tokens: int) -> None:
     text = pack_json(found, max_tokens)
@@ -565,6 +588,15 @@ def test_an_address_of_another_engine_is_no_file(project: Path, tmp_path: Path, 
     app.config = load(environ={"CONTEXTGRAPH_DB": address, "HOME": str(tmp_path)}, toolsets=app.catalog.toolsets)
     answer = call(app, "context_status")
     assert answer["isError"] and "name a file, or postgresql://" in text(answer) and "secret" not in text(answer)
+    assert [path.name for path in project.iterdir()] == [".git"]
+
+
+@pytest.mark.parametrize("name", [":memory:", "file:/x?mode=ro", "file:x.db"])
+def test_a_name_that_only_sqlite_knows_is_no_file(project: Path, tmp_path: Path, name: str) -> None:
+    app = make()
+    app.config = load(environ={"CONTEXTGRAPH_DB": name, "HOME": str(tmp_path)}, toolsets=app.catalog.toolsets)
+    answer = call(app, "context_status")
+    assert answer["isError"] and "name a file by its path" in text(answer)
     assert [path.name for path in project.iterdir()] == [".git"]
 
 

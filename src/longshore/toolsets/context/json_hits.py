@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, json_length, longest_prefix
-from longshore.toolsets.context.packing import pack, show_time
+from longshore.toolsets.context.packing import notes_of, pack, show_time
 from longshore.toolsets.context.records import Hit, Observation, QueryResult, Source
 from longshore.toolsets.context.rows import to_json
 
@@ -16,14 +16,18 @@ _LEAST: Final = 80
 
 
 def pack_json(result: QueryResult, max_tokens: int) -> str:
-    """An object with `hits`, `total`, `more`, and a `cursor` if there are further hits; with `why` if there are none.
+    """An object with `hits`, `total` and `more`; a `cursor` if there are more; `notes` on what was searched for;
+    and `why` if there are no hits.
 
     Its quotes are escaped once more in the answer, and counted so. The hits share the room: each gets what those before
     it left, so a text may be cut, which its `characters` says.
     """
     room = max_tokens * CHARACTERS_PER_TOKEN - _AROUND
     if not result.hits:
-        return to_json({"hits": [], "total": 0, "why": _cut(pack(result, max_tokens).text, room)})
+        why = _cut(pack(result, max_tokens).text, room)
+        return to_json({"hits": [], "total": result.total, "more": result.more, "why": why})
+    notes = _cut("\n".join(notes_of(result)), room // 3)
+    room -= _cost(notes) if notes else 0
     shown = list[dict[str, Any]]()
     for place, hit in enumerate(result.hits):
         share = room // (len(result.hits) - place)
@@ -38,6 +42,8 @@ def pack_json(result: QueryResult, max_tokens: int) -> str:
         room -= cost
     end = result.query.offset + len(shown)
     answer: dict[str, Any] = {"hits": shown, "total": result.total, "more": result.more}
+    if notes:
+        answer["notes"] = notes
     if end < result.total or result.more:
         answer["cursor"] = str(end)
     return to_json(answer)

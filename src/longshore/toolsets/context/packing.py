@@ -77,7 +77,7 @@ class _Packing:
         self._terms = set(parse(result.query.text).terms)
         self._notes = list[str]()
         self._room = max_tokens * CHARACTERS_PER_TOKEN // 3
-        for note in _notes(result):
+        for note in notes_of(result):
             self._take(cut_line(note, max_tokens), self._notes)
         used = sum(json_length(note) + 2 for note in self._notes)
         self._room = max_tokens * CHARACTERS_PER_TOKEN - used - COUNTS_CHARACTERS
@@ -153,10 +153,11 @@ def _counts(result: QueryResult, shown: int) -> str:
     return f"{total}, {offset + 1}–{offset + shown} shown{following}:"
 
 
-def _notes(result: QueryResult) -> list[str]:
+def notes_of(result: QueryResult) -> list[str]:
     """What to know before reading the hits."""
     notes = _times(result.query.moment)
-    notes += [f'No text has the phrase "{phrase}"; these have its words.' for phrase in result.missing_phrases]
+    looked_in = "No text" if result.phrase_nodes is None else f"None of the best {result.phrase_nodes:,} nodes"
+    notes += [f'{looked_in} has the phrase "{phrase}"; these have its words.' for phrase in result.missing_phrases]
     notes += _unknown(result)
     return notes + ([_CUT] if result.is_cut else [])
 
@@ -190,7 +191,7 @@ def _explain_empty(result: QueryResult) -> str:
     """Why there are no hits: nothing was found is not the same as nothing is known."""
     query = result.query
     if query.offset and result.total:
-        return f"There are only {result.total:,} hits; the cursor is beyond them."
+        return f"There {'is' if result.total == 1 else 'are'} only {many(result.total, 'hit')}; the cursor is beyond."
     if not result.nodes and not result.filtered and not result.other_times:
         return "Nothing is stored yet: add_context adds what is worth remembering, ingest_path reads files."
     if not result.words and (query.kinds or query.path):

@@ -24,6 +24,8 @@ PROJECT_FILES: Final = (
 """Names that the top folder of a project has."""
 
 
+_SQLITE_NAME: Final = re.compile(r"(.*/)?(:memory:|file:.*)", re.DOTALL)
+"""Also after the working directory, which a relative path is given."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -31,6 +33,9 @@ def is_address(place: str) -> bool:
     """Whether a place is a PostgreSQL server's address; else it is a file. Raises StoreError for another's address."""
     if place.startswith(("postgresql://", "postgres://")):
         return True
+    if _SQLITE_NAME.fullmatch(place):
+        what = "it is SQLite's name for a memory that ends with the process, or for options of a file"
+        raise StoreError(place, what, "name a file by its path")
     if scheme := _SCHEME.match(place):
         what = "that is no address of PostgreSQL, and no file"
         raise StoreError(f"{scheme[0]}…", what, "name a file, or postgresql://USER@HOST/DATABASE")

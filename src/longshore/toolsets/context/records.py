@@ -361,6 +361,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     unknown: tuple[UnknownTerm, ...] = ()
     missing_phrases: tuple[str, ...] = ()
     """Quoted phrases that no hit has: the hits have their words."""
+    phrase_nodes: int | None = None
+    """In so many texts they were looked for; None: in all."""
     filtered: int = 0
     """Nodes with the words that the filters or the moment left out; counted when there are no hits."""
     other_times: int = 0

@@ -21,6 +21,7 @@ from typing import Final, Literal, final
 from msgspec.structs import replace
 
 from longshore.text_search.query_text import QueryText, parse, plain
+from longshore.text_search.tokenizer import to_terms
 from longshore.toolsets.context.candidates import (
     TERMS,
     KnownTerm,
@@ -28,6 +29,7 @@ from longshore.toolsets.context.candidates import (
     best_observations,
     count_at_other_times,
     look_up,
+    nodes_with_all,
     read_totals,
     score,
     words_like,
@@ -60,10 +62,12 @@ from longshore.toolsets.context.rows import (
     sources_by_id,
     was_there,
 )
-from longshore.toolsets.context.selecting import SELECTED, NodeFilter, where_chosen
+from longshore.toolsets.context.selecting import SELECTED, NodeFilter, check_kinds, where_chosen
 
 POOL: Final = 100
 """Candidates that are ranked; with phrases, which are looked for in their texts, five times as many."""
+PHRASE_NODES: Final = 5_000
+"""Nodes with all words of a phrase whose texts are read. More take a second."""
 FEW: Final = 3
 """With fewer candidates, unknown words are taken for typing errors."""
 LINKS: Final = 50
@@ -91,16 +95,18 @@ def search(transaction: Transaction, query: Query, now: Microseconds) -> QueryRe
 
 
 def _with_filters(query: Query) -> Query:
-    """The query with the filters of its text as fields."""
+    """The query with the filters of its text as fields. Raises ToolError for too many."""
     kinds, path = list(query.kinds), query.path
     for name, quoted, word in _FILTER.findall(query.text):
         if name == "kind":
             kinds += [kind for kind in (quoted or word).split(",") if kind]
         else:
             path = quoted or word
+    kinds = list(dict.fromkeys(kinds))
+    check_kinds(kinds)
     text = _SURROGATE.sub(" ", _FILTER.sub(" ", query.text))
     path = path.removeprefix("./").rstrip("/")
-    return replace(query, text=text, kinds=tuple(dict.fromkeys(kinds)), path=path)
+    return replace(query, text=text, kinds=tuple(kinds), path=path)
 
 
 @final
@@ -115,6 +121,7 @@ class _Search:
         self._known_at = now if query.moment.known_at is None else query.moment.known_at
         self._text: QueryText = parse(query.text)
         self._totals: Totals = read_totals(transaction)
+        self._is_phrase_cut = False
         self._rows = dict[int, Row]()
         """What filters and preferences need of the nodes that were looked at."""
 
@@ -137,7 +144,7 @@ class _Search:
                 found = self._first(scores, self._pool)
         missing = tuple[str, ...]()
         if self._text.phrases:
-            found, missing = self._with_phrases(found)
+            found, missing = self._with_phrases(found, scores, known)
         exact = self._exact(found)
         ranked, linked = self._rank(found | exact)
         words = tuple(
@@ -151,6 +158,7 @@ class _Search:
             more=len(found) >= self._pool,
             unknown=words,
             missing_phrases=missing,
+            phrase_nodes=PHRASE_NODES if self._is_phrase_cut else None,
             filtered=0 if ranked else len(scores),
             other_times=0 if ranked else self._count_at_other_times([*terms, *chain(*past.values())]),
             words=len(self._text.words),
@@ -244,21 +252,39 @@ class _Search:
         best = max(found.values(), default=1.0)
         return {node: EXACT * best + found.get(node, 0.0) for node in self._passing([row[0] for row in rows])}
 
-    def _with_phrases(self, found: dict[int, float]) -> tuple[dict[int, float], tuple[str, ...]]:
-        """Those that have each phrase, or all of them for a phrase that none has; and such phrases."""
-        observations = observations_of(self._transaction, found, self._moment, self._now)
-        texts = {
-            node: plain(" \n ".join((self._rows[node][8], *(o.text for o in observations.get(node, ())))))
-            for node in found
-        }
-        missing = list[str]()
+    def _with_phrases(
+        self, found: dict[int, float], scores: Mapping[int, float], known: Mapping[str, KnownTerm]
+    ) -> tuple[dict[int, float], tuple[str, ...]]:
+        """Those that have each phrase, or all of them for a phrase that none has; and such phrases.
+
+        A phrase is looked for in the best hits, and in those that have all of its words however far behind they are.
+        """
+        texts, missing = dict[int, str](), list[str]()
+        has_all = len(found) < self._pool
         for phrase in self._text.phrases:
-            having = {node: value for node, value in found.items() if phrase in texts[node]}
+            candidates = found if has_all else found | self._with_words(phrase, scores, known)
+            texts |= self._plain_texts(node for node in candidates if node not in texts)
+            having = {node: value for node, value in candidates.items() if phrase in texts[node]}
             if having:
-                found = having
+                found, has_all = having, True
             else:
                 missing.append(phrase)
         return found, tuple(missing)
+
+    def _with_words(self, phrase: str, scores: Mapping[int, float], known: Mapping[str, KnownTerm]) -> dict[int, float]:
+        """The best nodes that have all words of a phrase."""
+        terms = [known[term] for term in to_terms(phrase) if term in known]
+        having = nodes_with_all(self._transaction, terms, self._moment, self._now)
+        self._is_phrase_cut |= len(having) > PHRASE_NODES
+        return self._first({node: scores[node] for node in having if node in scores}, PHRASE_NODES)
+
+    def _plain_texts(self, nodes: Iterable[int]) -> dict[int, str]:
+        """The names and texts of nodes, as phrases are looked for in them."""
+        listed = list(nodes)
+        said = observations_of(self._transaction, listed, self._moment, self._now)
+        return {
+            node: plain(" \n ".join((self._rows[node][8], *(o.text for o in said.get(node, ()))))) for node in listed
+        }
 
     # -- ranking
 

@@ -17,6 +17,8 @@ from longshore.toolsets.context.rows import NODE, nodes_by_id, to_node
 
 SELECTED: Final = 10_000
 """Nodes that a filter chooses at most."""
+MOST_KINDS: Final = 100
+"""Of one filter. A database takes a thousand values in one question."""
 RECENT_EVENTS: Final = 10
 """Looked at for each of the nodes that have changed last: one change of a node has several."""
 ID: Final = re.compile(r"([noe])([1-9][0-9]{0,17})")
@@ -54,9 +56,16 @@ def select_nodes(transaction: Transaction, chosen: NodeFilter, *, retracted: boo
     return found
 
 
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Raise a ToolError for too many."""
+    if len(kinds) > MOST_KINDS:
+        raise ToolError(f"{len(kinds):,} kinds; at most {MOST_KINDS} are chosen by: name those that matter, or none")
+
+
 def where_chosen(chosen: NodeFilter) -> tuple[str, list[str]]:
     """The condition that a filter chooses a node, and its values. Raises ToolError for an empty filter."""
     conditions, values = list[str](), list[str]()
+    check_kinds(chosen.kinds)
     if chosen.kinds:
         conditions.append(f"kind IN ({marks(chosen.kinds)})")
         values += chosen.kinds
