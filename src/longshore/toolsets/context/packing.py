@@ -303,9 +303,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _best_start(pieces: Iterable[str], terms: set[str], room: int) -> int:
-    """Where in the text to begin so that most of the terms follow soon: a piece before the first of them, if there is room.
+    """Where in the text to begin so that most of the terms follow soon; 0 if its beginning has as many.
 
-    It is 0 if the beginning has as many.
+    If there is room, a piece before the first of them is shown, too.
     """
     found = [(piece, terms.intersection(to_terms(piece))) for piece in pieces]
     having, used, end = Counter[str](), 0, 0
