@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from longshore.toolsets.context import search
 from longshore.toolsets.context.candidates import TERMS
+from longshore.toolsets.context.derived_names import NO_TEXT
 from longshore.toolsets.context.packing import pack
 from longshore.toolsets.context.records import Moment, NewItem, NewLink, NodeChange, Query, Targets
 from longshore.toolsets.context.store import Store
@@ -196,6 +197,41 @@ def test_a_hub_of_contradictions_hides_none_of_another_hit(store: Store) -> None
     hits = {hit.node.name: hit for hit in store.query(Query(text="zebra", limit=2)).hits}
     assert [c.name for c in hits["other"].contradictions] == ["last"]
     assert len(hits["hub"].contradictions) == 100
+
+
+def test_a_node_without_a_name_is_named_by_what_is_true(store: Store, clock: Clock) -> None:
+    clock.now = 100
+    said = ("The price is 10 EUR.", "The port is 8080.", "Bob is on call.", "Carol has the admin key.")
+    store.add([NewItem(text=text, valid_from=10) for text in said], ME)
+    store.supersede(2, "The port is 9090.", ME, valid_from=50)
+    store.end_observation(3, ME, valid_to=20)
+    store.retract(Targets(observations=(4,)), ME)
+    store.supersede(1, "The price is 12 EUR.", ME, valid_from=1_000_000)
+    for text, at, shown in (
+        ("price", None, ["The price is 10 EUR."]),
+        ("12 EUR", None, ["The price is 10 EUR."]),
+        ("price", 2_000_000, ["The price is 12 EUR."]),
+        ("port", None, ["The port is 9090."]),
+        ("port", 20, ["The port is 8080."]),
+        ("8080", None, []),
+        ("who is on call", None, []),
+        ("Bob is on call.", 15, ["Bob is on call."]),
+        ("who has the admin key", None, []),
+        ("Carol has the admin key.", 200, []),
+    ):
+        assert names(store, text, moment=Moment(valid_at=at)) == shown, (text, at)
+    assert names(store, "kind:note") == ["The price is 10 EUR.", "The port is 9090."]
+    assert [store.node(n).name for n in (1, 2, 3, 4)] == ["The price is 10 EUR.", "The port is 9090.", NO_TEXT, NO_TEXT]
+    [price] = store.resolve("n1", Moment(valid_at=2_000_000))
+    assert price.name == "The price is 12 EUR."
+    store.add([fact("Shop", "It sells.", links=(NewLink(to="n4"), NewLink(to="n1", relation="contradicts")))], ME)
+    assert names(store, "sells") == ["Shop", "The price is 10 EUR."]
+    [shop, price_hit] = store.query(Query(text="sells")).hits
+    assert [c.name for c in shop.contradictions] == [price_hit.node.name]
+    store.rebuild_index()
+    assert names(store, "12") == []
+    store.change_node(4, NodeChange(name="Admin key"), ME)
+    assert names(store, "admin")[0] == "Admin key", "a name of its own is shown without a text, too"
 
 
 def test_contradictions_are_shown_with_both_sides(store: Store) -> None:

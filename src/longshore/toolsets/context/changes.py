@@ -148,17 +148,21 @@ class Change:
             self.postings.declare(words_by_term((node.name, node.path), terms))
         sql = (
             "INSERT INTO node (kind, name, name_key, path, importance, pinned, attributes, created_at, updated_at,"
-            " term_ids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
+            " has_derived_name, term_ids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
         )
         key, attributes = name_key(node.name, node.path), to_json(node.attributes)
         values = (node.kind, node.name, key, node.path, node.importance, int(node.pinned), attributes, self.at, self.at)
-        [(id_,)] = self.transaction.rows(sql, (*values, self.postings.term_ids(terms)))
+        ids = self.postings.term_ids(terms)
+        [(id_,)] = self.transaction.rows(sql, (*values, int(node.has_derived_name), ids))
         self.postings.add(id_, NAME, terms)
         self.log("create", node=id_, kind=node.kind, name=node.name)
         return int(id_)
 
-    def change_node(self, node: Node, change: NodeChange) -> Node:
-        """Give a node other fields; the changed node. Raises ToolError if another node has the name already."""
+    def change_node(self, node: Node, change: NodeChange, *, is_derived: bool = False) -> Node:
+        """Give a node other fields; the changed node. Raises ToolError if another node has the name already.
+
+        With `is_derived` a new name is made of a text, and stays so if it was.
+        """
         given = {name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not None}
         before = {name: old for name, value in given.items() if (old := getattr(node, name)) != value}
         if not before:
@@ -170,12 +174,13 @@ class Change:
             raise ToolError(f"n{row[0]} is named {fields['name']!r} already; add to that node, or choose another name")
         sql = (
             "UPDATE node SET kind = ?, name = ?, name_key = ?, path = ?, importance = ?, pinned = ?, attributes = ?,"
-            " updated_at = ? WHERE id = ?"
+            " updated_at = ?, has_derived_name = ? WHERE id = ?"
         )
+        is_derived = node.has_derived_name and (is_derived or "name" not in before)
         values = (fields["kind"], fields["name"], key, fields["path"], fields["importance"], int(fields["pinned"]))
-        self.transaction.run(sql, (*values, to_json(fields["attributes"]), self.at, node.id))
+        self.transaction.run(sql, (*values, to_json(fields["attributes"]), self.at, int(is_derived), node.id))
         if {"name", "path"} & before.keys():
-            self._index_name_again(node, fields["name"], fields["path"])
+            self._index_name_again(node, "" if is_derived else fields["name"], fields["path"])
         self.log("change", node=node.id, before=before, after={name: given[name] for name in before})
         return self.node(node.id)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from longshore.toolsets.context.database import Transaction, batches, marks
-from longshore.toolsets.context.reading import contradicting_of, observations_of
+from longshore.toolsets.context.reading import contradicting_of, named_nodes, observations_of
 from longshore.toolsets.context.records import CONTRADICTS, Contradiction, Microseconds, Moment, Observation
-from longshore.toolsets.context.rows import OBSERVATION, holds, nodes_by_id, to_observation
+from longshore.toolsets.context.rows import OBSERVATION, holds, to_observation
 
 CONTRADICTING: Final = 100
 """Nodes linked with one, in each direction, that are read."""
@@ -28,7 +28,7 @@ def contradictions_of(
         key = newest.id if newest else -other_node
         found.setdefault(node, {})[key] = Contradiction(node=other_node, observation=newest)
     ends = {each.node for listed in found.values() for each in listed.values()}
-    names = {id_: node.name for id_, node in nodes_by_id(transaction, ends).items()}
+    names = {id_: node.name for id_, node in named_nodes(transaction, ends, moment, now).items()}
     return {
         node: [
             Contradiction(node=c.node, name=names[c.node], observation=c.observation) for _, c in sorted(listed.items())

@@ -269,7 +269,7 @@ def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
         names = (*(derive_name(each.text) for each in reversed(left)), f"n{node.id}, whose text was purged")
         for name in names:
             with suppress(ToolError):  # another node has the name
-                change.change_node(node, NodeChange(name=name))
+                change.change_node(node, NodeChange(name=name), is_derived=True)
                 break
     sql = f"SELECT {EVENT} FROM event WHERE node = ? AND operation IN ('create', 'change')"
     for event in map(to_event, change.transaction.rows(sql, (node.id,))):

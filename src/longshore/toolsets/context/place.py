@@ -33,9 +33,6 @@ def is_address(place: str) -> bool:
     """Whether a place is a PostgreSQL server's address; else it is a file. Raises StoreError for another's address."""
     if place.startswith(("postgresql://", "postgres://")):
         return True
-    if _SQLITE_NAME.fullmatch(place):
-        what = "it is SQLite's name for a memory that ends with the process, or for options of a file"
-        raise StoreError(place, what, "name a file by its path")
     if scheme := _SCHEME.match(place):
         what = "that is no address of PostgreSQL, and no file"
         raise StoreError(f"{scheme[0]}…", what, "name a file, or postgresql://USER@HOST/DATABASE")
@@ -59,6 +56,9 @@ def find_place(configured: str, roots: Sequence[str], environ: Mapping[str, str]
     top = project or (roots[0] if roots else "")
     if configured:
         is_address(configured)  # raises for what can't be opened
+        if _SQLITE_NAME.fullmatch(configured):
+            what = "it is SQLite's name for a memory that ends with the process, or for options of a file"
+            raise StoreError(configured, what, "name a file by its path")
         return Place(address=configured, project=top)
     if project is not None:
         return Place(address=_own_file(project), project=project)

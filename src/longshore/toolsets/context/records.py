@@ -111,6 +111,9 @@ class Node(Struct, frozen=True, kw_only=True):
     updated_at: Microseconds = 0
     retracted_at: Microseconds | None = None
     retracted_as: Literal["retracted", "not in file"] | None = None
+    has_derived_name: bool = False
+    """Nobody gave it a name: what is shown instead begins a text that is true at the asked time. The stored name is the
+    beginning of its last text, by which the same text without a name is recognised."""
 
 
 class Observation(Interval, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ from longshore.toolsets.context.ranking import (
     preference,
     seed_shares,
 )
-from longshore.toolsets.context.reading import known_nodes, observations_of
+from longshore.toolsets.context.reading import known_nodes, named_nodes, observations_of
 from longshore.toolsets.context.records import (
     Hit,
     Microseconds,
@@ -58,7 +58,6 @@ from longshore.toolsets.context.rows import (
     holds,
     is_past,
     name_key,
-    nodes_by_id,
     sources_by_id,
     was_there,
 )
@@ -220,11 +219,18 @@ class _Search:
 
     def _passing(self, nodes: list[int]) -> list[int]:
         """Those that exist at the moment and that the filters let through, in the same order."""
-        columns = "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name, retracted_as"
+        columns = (
+            "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name, retracted_as,"
+            " has_derived_name"
+        )
         for batch in batches(node for node in nodes if node not in self._rows):
             rows = self._transaction.rows(f"SELECT {columns} FROM node WHERE id IN ({marks(batch)})", batch)
             self._rows.update((row[0], row) for row in rows)
         passing = [node for node in nodes if node in self._rows and self._passes(self._rows[node])]
+        if derived := {node for node in passing if self._rows[node][10]}:
+            # Such a node is only what its texts say.
+            saying = known_nodes(self._transaction, derived, self._moment, self._now, by_edges=False)
+            passing = [node for node in passing if node not in derived or node in saying]
         if not self._past:
             return passing
         young = {node for node in passing if self._rows[node][6] > min(self._valid_at, self._known_at)}
@@ -246,7 +252,7 @@ class _Search:
         text = self._query.text.strip().strip('"')
         if not text or len(text) > 500:
             return {}
-        where = "name_key IN (?, ?) OR (path = ? AND path <> '' AND name = path)"
+        where = "(name_key IN (?, ?) AND has_derived_name = 0) OR (path = ? AND path <> '' AND name = path)"
         sql = f"SELECT id FROM node WHERE {where} ORDER BY id LIMIT ?"
         rows = self._transaction.rows(sql, (name_key(text, ""), name_key(text, "/"), text, POOL))
         best = max(found.values(), default=1.0)
@@ -283,8 +289,12 @@ class _Search:
         listed = list(nodes)
         said = observations_of(self._transaction, listed, self._moment, self._now)
         return {
-            node: plain(" \n ".join((self._rows[node][8], *(o.text for o in said.get(node, ()))))) for node in listed
+            node: plain(" \n ".join((self._name_in_search(node), *(o.text for o in said.get(node, ())))))
+            for node in listed
         }
+
+    def _name_in_search(self, node: int) -> str:
+        return "" if self._rows[node][10] else self._rows[node][8]
 
     # -- ranking
 
@@ -359,7 +369,8 @@ class _Search:
     ) -> tuple[Hit, ...]:
         page = ranked[self._query.offset : self._query.offset + self._query.limit]
         shown = [node for node, _ in page]
-        nodes = nodes_by_id(self._transaction, set(shown))
+        leading = {linked[node] for node in shown if node in linked}
+        nodes = named_nodes(self._transaction, leading.union(shown), self._moment, self._now)
         observations = self._best_first(shown, terms)
         said_by = {node: observations.get(node, []) for node in shown}
         contradictions = contradictions_of(self._transaction, said_by, self._moment, self._now)
@@ -373,7 +384,7 @@ class _Search:
                 node=nodes[node],
                 score=rank,
                 found_by=self._found_by(node, linked, exact),
-                linked_from=self._rows[linked[node]][8] if node in linked else "",
+                linked_from=nodes[linked[node]].name if node in linked else "",
                 observations=tuple(observations.get(node, ())),
                 contradictions=tuple(contradictions.get(node, ())),
                 sources={each.source: sources[each.source] for each in said[node]},

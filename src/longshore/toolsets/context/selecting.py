@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from longshore.errors import ToolError
 from longshore.toolsets.context.database import Transaction, batches, marks
-from longshore.toolsets.context.reading import find_nodes
+from longshore.toolsets.context.derived_names import with_names
+from longshore.toolsets.context.reading import find_nodes, named_nodes
 from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, Node
 from longshore.toolsets.context.rows import NODE, nodes_by_id, to_node
 
@@ -99,13 +100,14 @@ def resolve(
     """
     match = ID.fullmatch(reference.strip())
     if match is None:
-        return find_nodes(transaction, reference, moment, now, include_retracted=include_retracted)
+        nodes = find_nodes(transaction, reference, moment, now, include_retracted=include_retracted)
+        return with_names(transaction, nodes, moment, now)
     id_, sql = int(match[2]), {"o": "SELECT node FROM observation", "e": "SELECT from_node, to_node FROM edge"}
     ids = [id_]
     if match[1] != "n":
         row = transaction.row(f"{sql[match[1]]} WHERE id = ?", (id_,))
         ids = list(row) if row else []
-    found = nodes_by_id(transaction, set(ids))
+    found = named_nodes(transaction, set(ids), moment, now)
     return [found[each] for each in dict.fromkeys(ids) if each in found]
 
 

@@ -15,10 +15,11 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, encode
 
 from longshore.errors import ToolError
+from longshore.toolsets.context.derived_names import with_names
 from longshore.toolsets.context.native_format import EXPORT_SECONDS, ImportReport, rows_of
 from longshore.toolsets.context.parameters import RELATED
 from longshore.toolsets.context.records import CONCEPT, NOTE, NOW, NewItem, NewLink, NewSource, Node
-from longshore.toolsets.context.rows import holds
+from longshore.toolsets.context.rows import NODE, holds, to_node
 from longshore.toolsets.context.secret_texts import remove_secrets
 from longshore.toolsets.context.store import Store
 
@@ -158,12 +159,16 @@ def export_server_memory(store: Store) -> Iterator[bytes]:
         used = set[str]()
         condition, values = holds("observation", NOW, now)
         texts = f"SELECT text FROM observation WHERE node = ? AND {condition} ORDER BY id"
-        for id_, kind, name in rows_of(transaction, "node", "id", "id, kind, name", "retracted_at IS NULL"):
+        for row in rows_of(transaction, "node", "id", NODE, "retracted_at IS NULL"):
+            [node] = with_names(transaction, [to_node(row)], NOW, now)
+            id_, kind, name = node.id, node.kind, node.name
+            said = [row[0] for row in transaction.rows(texts, (id_, *values))]
+            if node.has_derived_name and not said:
+                continue
             numbered = (f"{name} (n{id_}, {number})" for number in count(2))
             wanted = chain((name, f"{name} ({kind})", f"{name} (n{id_})"), numbered)
             names[id_] = next(each for each in wanted if each not in used)
             used.add(names[id_])
-            said = [row[0] for row in transaction.rows(texts, (id_, *values))]
             yield encode(Entity(name=names[id_], entity_type=kind, observations=said))
         columns = "id, from_node, relation, to_node, valid_from, valid_to"
         for _, start, relation, end, begins, ends in rows_of(
