@@ -23,7 +23,8 @@ from longshore.toolsets.context.store import Store, StoreLimits
 from waiting import PATIENCE
 
 from .canaries import canary
-from .graphs import ME, Clock, fact, opened
+from .graphs import ME, Clock, fact, names, opened
+from .projects import put, run
 
 FILE = NewSource(type="import", uri="memory.jsonl")
 
@@ -87,6 +88,23 @@ def test_an_import_adds_to_what_is_there(store: Store, tmp_path: Path) -> None:
         import_native(other, lines_of(store), ME)
         assert lines_of(other) == before, "again it changes nothing"
         assert other.changes_after(6).nodes, "clients that watch are told"
+
+
+def test_files_of_another_project_are_read_again_or_dropped(store: Store, tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in ("ours", "theirs")]
+    for root, said in zip(roots, ("We sell apples.", "They sell pears."), strict=True):
+        put(root / "README.md", f"# Shop\n\n{said}\n")
+    put(roots[1] / "more.md", "# More\n\nThey sell plums, too.\n")
+    with opened(tmp_path / "theirs.db", clock=Clock(10_000)) as theirs:
+        run(theirs, roots[1])
+        lines = lines_of(theirs)
+    run(store, roots[0])
+    import_native(store, lines, ME)
+    assert (run(store, roots[0]).changed, names(store, "pears"), names(store, "plums")) == (1, [], [])
+    assert names(store, "apples")[0] == "Shop" and set(store.file_states()) == {"README.md"}
+    before = lines_of(store)
+    import_native(store, lines_of(store), ME)
+    assert lines_of(store) == before and run(store, roots[0]).unchanged == 1
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from longshore.toolsets.context import postings
 from longshore.toolsets.context.changes import Change
 from longshore.toolsets.context.checks import check_change, check_text
 from longshore.toolsets.context.database import Database, Row, Transaction, marks
+from longshore.toolsets.context.forgetting import FORGOTTEN
 from longshore.toolsets.context.parameters import RELATED
 from longshore.toolsets.context.records import (
     NOTE,
@@ -189,7 +190,7 @@ class _Import:
         elif line.event is not None:
             self._add_event(line.event)
         elif line.file is not None:
-            self._insert("file_state", _FILE_STATE, line.file, "ON CONFLICT (path) DO NOTHING")
+            self._add_file(line.file)
         else:
             raise ToolError(f"line {number} says nothing")
 
@@ -286,6 +287,13 @@ class _Import:
             return  # the store has one row for both
         sql = "INSERT INTO contradiction (older, newer, recorded_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         self._transaction.run(sql, (*ids, new.recorded_at))
+
+    def _add_file(self, new: FileState) -> None:
+        """What a file is like. One that may be another here is read again by the next pass, or dropped."""
+        known = self._transaction.row("SELECT hash FROM file_state WHERE path = ?", (new.path,))
+        if known is None or known[0] != new.hash:
+            state = new if self._is_empty else replace(new, parser=FORGOTTEN)
+            self._insert("file_state", _FILE_STATE, state, "ON CONFLICT (path) DO UPDATE SET parser = excluded.parser")
 
     def _add_event(self, new: Event) -> None:
         """Only an empty store takes events over: another has its own."""
