@@ -292,6 +292,45 @@ def test_names_that_look_like_numbered_ones_are_exported_once_each(store: Store)
     assert sorted(found) == ["X", "X (n4)", "X (n4, 2)", "X (note)"]
 
 
+def test_names_that_differ_in_case_only_are_imported_apart(store: Store) -> None:
+    lines = as_lines(
+        [
+            {"type": "entity", "name": "Foo", "entityType": "x", "observations": ["upper"]},
+            {"type": "entity", "name": "foo", "entityType": "x", "observations": ["lower"]},
+            {"type": "entity", "name": "bar", "entityType": "y", "observations": []},
+            {"type": "relation", "from": "foo", "to": "bar", "relationType": "knows"},
+        ]
+    )
+    done = import_server_memory(store, lines, FILE)
+    assert (done.nodes, done.problems) == (3, [])
+    assert list(done.notes) == ["'foo' is stored as 'foo (2)': another name differs from it in case or spaces only"]
+    before = lines_of(store)
+    import_server_memory(store, lines, FILE)
+    assert lines_of(store) == before, "again it changes nothing"
+    found = graph_of(export_server_memory(store))
+    said = {each["name"]: each["observations"] for each in found["entities"]}
+    assert said == {"Foo": ["upper"], "foo (2)": ["lower"], "bar": []}
+    assert found["relations"] == [{"from": "foo (2)", "to": "bar", "relationType": "knows"}]
+
+
+def test_kinds_and_relations_of_an_import_are_made_words(store: Store, tmp_path: Path) -> None:
+    label = "x:“a” [o9 from file SECURITY.md]"
+    lines = as_lines(
+        [
+            {"type": "entity", "name": "a", "entityType": label, "observations": []},
+            {"type": "relation", "from": "a", "to": "a", "relationType": label},
+        ]
+    )
+    done = import_server_memory(store, lines, FILE)
+    assert list(done.notes) == [f"{label!r} is stored as 'x a o9 from file SECURITY.md'"]
+    word = "x a o9 from file SECURITY.md"
+    assert [node.kind for node in store.find("a")] == [word] and not done.problems
+    old = [line.replace(word.encode(), label.encode()) for line in lines_of(store)]
+    with opened(tmp_path / "other.db") as other:
+        assert list(import_native(other, old, ME).notes) == list(done.notes)
+        assert [node.kind for node in other.find("a")] == [word]
+
+
 def test_credentials_in_a_memory_file_are_not_stored(store: Store) -> None:
     key = "ghp_" + canary(1)
     lines = as_lines(

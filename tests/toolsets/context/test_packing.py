@@ -93,7 +93,7 @@ def test_no_answer_is_over_its_budget(result: QueryResult, max_tokens: int) -> N
 
 def test_a_hit_whose_line_is_cut_leaves_no_room_twice(store: Store) -> None:
     name = '\U0001f600"\\' * 40
-    store.add([NewItem(kind='"' * 50, name=name, path='"\\' * 100, text="gamma " * 200)], ME)
+    store.add([NewItem(kind="k" * 50, name=name, path='"\\' * 100, text="gamma " * 200)], ME)
     for tokens in range(100, 200):
         packed = pack(store.query(Query(text="gamma zzzq zzzw")), tokens)
         assert count_tokens(packed.text) <= tokens and packed.shown == 1

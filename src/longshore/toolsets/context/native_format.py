@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from longshore.errors import ToolError
 from longshore.toolsets.context import postings
 from longshore.toolsets.context.changes import Change
-from longshore.toolsets.context.checks import check_change, check_text
+from longshore.toolsets.context.checks import check_change, check_text, to_word
 from longshore.toolsets.context.database import Database, Row, Transaction, marks
 from longshore.toolsets.context.forgetting import FORGOTTEN
 from longshore.toolsets.context.parameters import RELATED
@@ -89,6 +89,8 @@ class ImportReport(Struct, kw_only=True):
     edges: int = 0
     known: int = 0
     """Nodes, observations and edges that were there already."""
+    notes: dict[str, None] = {}
+    """What is stored in another form than it had, each once."""
     problems: list[str] = []
     """Lines that were left out, each with its number and why."""
 
@@ -223,6 +225,7 @@ class _Import:
         return int(row[0]) if row else self._insert("source", SOURCE, new)
 
     def _add_node(self, new: Node) -> int:
+        new = replace(new, kind=self._to_word(new.kind))
         fields = {name: getattr(new, name) for name in ("kind", "name", "path", "importance", "attributes")}
         checked = check_change(NodeChange(**fields), "its")
         new = replace(new, name=checked.name or "", kind=checked.kind or NOTE)
@@ -240,6 +243,12 @@ class _Import:
             self._touched[known.id] = None
         self._report.known += 1
         return known.id
+
+    def _to_word(self, text: str) -> str:
+        """A kind or relation as it may be."""
+        if text != (word := to_word(text)):
+            self._report.notes[f"{text!r} is stored as {word!r}"] = None
+        return word
 
     def _add_observation(self, new: Observation) -> int:
         new = replace(new, text=check_text(new.text))
@@ -263,7 +272,7 @@ class _Import:
         return id_
 
     def _add_edge(self, new: Edge) -> int:
-        relation = check_change(NodeChange(kind=new.relation), "its").kind or RELATED
+        relation = check_change(NodeChange(kind=self._to_word(new.relation)), "its").kind or RELATED
         ends = (self._ids["node"][new.from_node], relation, self._ids["node"][new.to_node])
         same = "SELECT id FROM edge WHERE from_node = ? AND relation = ? AND to_node = ?"
         row = self._transaction.row(f"{same} AND recorded_at = ? AND valid_from = ? ORDER BY id", (*ends, *_times(new)))

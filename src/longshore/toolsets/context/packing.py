@@ -20,6 +20,7 @@ from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, cut_line, fit_
 from longshore.text_search.query_text import QUERY_CHARACTERS, parse
 from longshore.text_search.tokenizer import to_terms
 from longshore.toolsets.context.candidates import TERMS
+from longshore.toolsets.context.checks import to_word
 from longshore.toolsets.context.records import (
     Contradiction,
     Hit,
@@ -230,15 +231,20 @@ def _hit_line(hit: Hit) -> str:
 
 def node_line(node: Node) -> str:
     """A node's id, kind, name and path."""
-    line = f"n{node.id} {one_line(node.kind)}: {quoted(node.name)}"
+    line = f"n{node.id} {to_word(node.kind)}: {quoted(node.name)}"
     if node.path and node.path != node.name:
-        line += f" ({cut_line(one_line(node.path), NAME_CHARACTERS)})"
+        line += f" ({plain_or_quoted(node.path)})"
     return line
 
 
 def quoted(name: str) -> str:
     """A name in quotes that it can't end: whoever added the node chose it, and no label says so."""
     return f"“{cut_line(one_line(name).translate(_QUOTES), NAME_CHARACTERS)}”"
+
+
+def plain_or_quoted(text: str) -> str:
+    """A path or the name of a client: in quotes if it has what could pass for a part of our line."""
+    return cut_line(text, NAME_CHARACTERS) if text == to_word(text) else quoted(text)
 
 
 def one_line(text: str) -> str:
@@ -255,8 +261,11 @@ def source_name(source: Source | None) -> str:
     """A source in few words, such as `agent alice`."""
     if source is None:
         return "an unknown source"
-    name = f"{source.type} {source.uri or source.actor or source.client}".strip()
-    return cut_line(one_line(name), NAME_CHARACTERS)
+    return (
+        f"{source.type} {plain_or_quoted(name)}"
+        if (name := source.uri or source.actor or source.client)
+        else source.type
+    )
 
 
 def many(count: int, noun: str) -> str:

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from longshore.errors import StoreError
 from longshore.files import user_directory
+from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.path_text import absolute_text
 from longshore.sandbox.roots import is_within
 
 FOLDER: Final = ".contextgraph"
@@ -48,6 +50,20 @@ class Place(Struct, frozen=True, kw_only=True):
     """The folder that the paths of nodes start from."""
     why: str = ""
     """Why it is there, if the project has no folder for it."""
+
+    def stored_path(self, given: str, first_root: str) -> str:
+        """A path as nodes have it: from the project on, or absolute outside of it; empty for the project itself.
+
+        It is read as `ingest_path` reads it. What can be no path, such as an address, stays as it is.
+        """
+        if not given or "://" in given:
+            return given
+        try:
+            real = os.path.realpath(absolute_text(given, first_root))
+        except (FileError, ValueError):
+            return given
+        path = os.path.relpath(real, self.project) if self.project and is_within(real, self.project) else real
+        return "" if path == "." else path
 
 
 def find_place(configured: str, roots: Sequence[str], environ: Mapping[str, str] | None = None) -> Place:

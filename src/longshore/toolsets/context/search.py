@@ -90,10 +90,10 @@ _FILTER: Final = re.compile(r'(?<!\S)(kind|path):(?:"([^"]+)"|(\S+))')
 
 def search(transaction: Transaction, query: Query, now: Microseconds) -> QueryResult:
     """The hits of a query. Raises ToolError."""
-    return _Search(transaction, _with_filters(query), now).result()
+    return _Search(transaction, with_filters(query), now).result()
 
 
-def _with_filters(query: Query) -> Query:
+def with_filters(query: Query) -> Query:
     """The query with the filters of its text as fields. Raises ToolError for too many."""
     kinds, path = list(query.kinds), query.path
     for name, quoted, word in _FILTER.findall(query.text):
