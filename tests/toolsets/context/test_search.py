@@ -91,9 +91,15 @@ def test_what_has_the_words_comes_before_the_file_that_it_is_in(store: Store) ->
 
 def test_a_hub_is_followed_in_part(store: Store) -> None:
     store.add([fact("hub", "centre", links=tuple(NewLink(to=f"leaf {n}") for n in range(500)))], ME)
-    result = store.query(Query(text="centre", limit=100))
-    assert len(result.hits) == 51
-    assert result.hits[0].node.name == "hub"
+    first, *leaves = names(store, "centre", limit=100)
+    assert first == "hub"
+    assert sorted(leaves) == [f"leaf {n}" for n in range(450, 500)], "the newest"
+
+
+def test_what_a_heavier_link_leads_to_comes_first(store: Store) -> None:
+    links = (NewLink(to="light"), NewLink(to="heavy", weight=3.0))
+    store.add([fact("hub", "centre", links=links)], ME)
+    assert names(store, "centre") == ["hub", "heavy", "light"]
 
 
 def test_filters_by_kind_and_path(project: Store) -> None:
