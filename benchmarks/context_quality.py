@@ -4,7 +4,7 @@ Recall at n is the share of queries whose function is among the first n answers 
 gets each function as one node and the calls as edges, and answers through the store's own `query`. Nothing of the
 ranking was chosen on this corpus: BM25's constants are the usual ones, those of the walk come from measurements on
 dialogues. The mean over 20 random halves of the modules shows how much a corpus matters. Dialogues are measured
-by `context_dialogues`, in a file that the user has: the public sets may not be redistributed.
+by `context_dialogues`.
 
 Facts that change are asked for at all of their times: the answer must have the value of that time and no other one,
 and none where there is none. Half of them have names; the others have dates of their own, and some have ended or were
