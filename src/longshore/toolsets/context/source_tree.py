@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Final, NamedTuple, final
 
 from longshore.sandbox.confined import ConfinedFiles
@@ -14,7 +15,6 @@ from longshore.sandbox.file_type import SAMPLE_BYTES, detect_type
 from longshore.sandbox.gitignore import Globs, Ignores
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.roots import is_within
-from longshore.sandbox.trees import EntryKind
 from longshore.sandbox.walking import GIT, Filter, read_rules_above, walk_files
 
 LEFT_OUT: Final = (
@@ -127,16 +127,16 @@ class SourceTree:
 
     def _is_passed_over(self) -> bool:
         """Whether a walk of the root does not come to the path: it is ignored, or a folder that it is in."""
-        path: str = self.real_path
-        kind: EntryKind = "folder" if self._is_folder else "file"
-        while path not in self._files.roots.folders:
-            above, name = os.path.split(path)
-            with self._files.open_folder(above) as folder:
+        path, is_folder = PurePath(self.real_path), self._is_folder
+        for entry in (path, *path.parents):
+            if str(entry) in self._files.roots.folders:
+                break
+            with self._files.open_folder(str(entry.parent)) as folder:
                 ignores = Ignores.from_above(read_rules_above(self._files, folder))
                 seen = Filter(ignores, Globs(()), self._denies(folder.relative)).enter(folder.descriptor, "")
-                if name == GIT or seen.hides(name, kind):
+                if entry.name == GIT or seen.hides(entry.name, "folder" if is_folder else "file"):
                     return True
-            path, kind = above, "folder"
+            is_folder = True
         return False
 
     def _prefix(self) -> str:
