@@ -181,6 +181,14 @@ def test_json_says_what_the_text_says_of_the_search(project: Path) -> None:
     assert (beyond["hits"], beyond["total"]) == ([], 1) and "There is only 1 hit" in beyond["why"]
 
 
+def test_json_shows_a_long_text_around_the_words(project: Path) -> None:
+    app = serve()
+    add(app, {"name": "minutes", "text": "lorem ipsum " * 900 + "the password is rotated by Zelda " + "dolor " * 900})
+    answer = json.loads(ask(app, "query_context", query="who rotates the password", format="json", max_tokens=300))
+    [shown] = answer["hits"][0]["observations"]
+    assert "rotated by Zelda" in shown["text"] and shown["characters"] > 16_000
+
+
 @pytest.mark.parametrize("kinds", [101, 70_000])
 def test_too_many_kinds_are_refused(project: Path, kinds: int) -> None:
     app, many = serve(), [f"k{n}" for n in range(kinds)]
