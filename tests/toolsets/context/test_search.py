@@ -236,6 +236,11 @@ def test_a_node_without_a_name_is_named_by_what_is_true(store: Store, clock: Clo
     assert [c.name for c in shop.contradictions] == [price_hit.node.name]
     store.rebuild_index()
     assert names(store, "12") == []
+    before = clock.now
+    store.supersede(store.observations(2)[0].id, "The port is 7070.", ME)
+    store.retract(Targets(nodes=(2,)), ME)
+    assert store.node(2).name == "The port is 7070.", "what may be restored"
+    assert names(store, "port", moment=Moment(known_at=before)) == ["The port is 9090."]
     store.change_node(4, NodeChange(name="Admin key"), ME)
     assert names(store, "admin")[0] == "Admin key", "a name of its own is shown without a text, too"
 

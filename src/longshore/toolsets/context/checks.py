@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from unicodedata import category
 
@@ -93,6 +94,7 @@ def _check_link(link: NewLink, where: str) -> NewLink:
     return replace(link, to=name, relation=relation, kind=kind)
 
 
+@lru_cache(1_024)
 def to_word(text: str) -> str:
     """A text as a kind or relation may be: letters, digits, spaces and a few signs.
 

@@ -21,26 +21,24 @@ _READ: Final = 500
 
 
 def with_names(transaction: Transaction, nodes: Iterable[Node], moment: Moment, now: Microseconds) -> list[Node]:
-    """The nodes, with the names that they have at a moment. A retracted node keeps its last one."""
+    """The nodes, with the names that they have at a moment. A retracted one may keep its last."""
     listed = list(nodes)
     names = dict[int, list[str]]()
     condition, values = holds("observation", moment, now)
-    for batch in batches(node.id for node in listed if _is_derived(node)):
+    for batch in batches(node.id for node in listed if node.has_derived_name):
         sql = (
             f"SELECT node, substr(text, 1, {_READ}) FROM observation WHERE node IN ({marks(batch)}) AND {condition}"
             " ORDER BY id DESC"
         )
         for node, text in transaction.rows(sql, (*batch, *values)):
             names.setdefault(node, []).append(derive_name(text))
-    return [replace(node, name=_name(node, names.get(node.id, ()))) if _is_derived(node) else node for node in listed]
-
-
-def _is_derived(node: Node) -> bool:
-    return node.has_derived_name and node.retracted_at is None
+    return [
+        replace(node, name=_name(node, names.get(node.id, ()))) if node.has_derived_name else node for node in listed
+    ]
 
 
 def _name(node: Node, names: Sequence[str]) -> str:
     """Of several texts the one that the node was made for, else the newest."""
-    if node.name in names:
+    if node.name in names or (not names and node.retracted_at is not None):
         return node.name
     return names[0] if names else NO_TEXT

@@ -279,8 +279,10 @@ class _Search:
 
     def _with_words(self, phrase: str, scores: Mapping[int, float], known: Mapping[str, KnownTerm]) -> dict[int, float]:
         """The best nodes that have all words of a phrase."""
-        terms = [known[term] for term in to_terms(phrase) if term in known]
-        having = nodes_with_all(self._transaction, terms, self._moment, self._now)
+        terms = to_terms(phrase)
+        if any(term not in known for term in terms):
+            return {}
+        having = nodes_with_all(self._transaction, [known[term] for term in terms], self._moment, self._now)
         self._is_phrase_cut |= len(having) > PHRASE_NODES
         return self._first({node: scores[node] for node in having if node in scores}, PHRASE_NODES)
 
