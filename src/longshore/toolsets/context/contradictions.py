@@ -57,11 +57,14 @@ def _linked(transaction: Transaction, nodes: list[int], moment: Moment, now: Mic
     condition, values = holds("edge", moment, now)
     pairs = list[tuple[int, int]]()
     for here, there in (("from_node", "to_node"), ("to_node", "from_node")):
+        having = list[int]()  # hardly ever any: to pick for each node would take longer
+        for batch in batches(nodes):
+            sql = f"SELECT DISTINCT {here} FROM edge WHERE {here} IN ({marks(batch)}) AND relation = ? AND {condition}"
+            having += [row[0] for row in transaction.rows(sql, (*batch, CONTRADICTS, *values))]
         where = f"{here} = node.id AND relation = ? AND {condition} ORDER BY id LIMIT {CONTRADICTING}"
         join = transaction.join_picked("edge", where)
-        for batch in batches(nodes):
-            sql = (
-                f"SELECT edge.{here}, edge.{there} FROM node {join} WHERE node.id IN ({marks(batch)}) ORDER BY edge.id"
-            )
+        for batch in batches(having):
+            ids = marks(batch)
+            sql = f"SELECT edge.{here}, edge.{there} FROM node {join} WHERE node.id IN ({ids}) ORDER BY edge.id"
             pairs += [(row[0], row[1]) for row in transaction.rows(sql, (CONTRADICTS, *values, *batch))]
     return pairs
