@@ -11,6 +11,7 @@ from benchmarks import (
     client_memory,
     client_stdio,
     cold_start,
+    context_dialogues,
     context_ingest,
     context_quality,
     context_speed,
@@ -51,7 +52,7 @@ STDIO = (
     browser,
 )
 HTTP = (http, sessions, slow_peers, disconnect)
-CONTEXT = (context_quality, context_speed, context_ingest)
+CONTEXT = (context_quality, context_dialogues, context_speed, context_ingest)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ Recall at n is the share of queries whose function is among the first n answers 
 gets each function as one node and the calls as edges, and answers through the store's own `query`. Nothing of the
 ranking was chosen on this corpus: BM25's constants are the usual ones, those of the walk come from measurements on
 dialogues. The mean over 20 random halves of the modules shows how much a corpus matters. Dialogues are measured
-by `context_dialogues`, in a file that the user has: the public sets may not be redistributed.
+by `context_dialogues`.
 
-Facts that change are asked for at all of their times: the answer must have the value of that time and no other one.
+Facts that change are asked for at all of their times: the answer must have the value of that time and no other one,
+and none where there is none. Half of them have names; the others have dates of their own, and some have ended or were
+retracted.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import random
 import statistics
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,12 +36,17 @@ from benchmarks.context_corpus import (
 from benchmarks.context_peer import measure_peer
 from benchmarks.load import Session, progress
 from longshore.toolsets.context.packing import pack
-from longshore.toolsets.context.records import Moment, NewItem, NewSource, Query
+from longshore.toolsets.context.records import Moment, NewItem, NewSource, Query, Targets
 from longshore.toolsets.context.store import Store, open_store
 
 OURS, OR, AND, GREP = "longshore", "FTS5, any word", "FTS5, all words", "grep, words counted"
 SPLITS = 20
 DEPTHS = (1, 5, 10)
+DAY = 86_400_000_000
+NOTHING = ""
+"""The value of a fact at a time when it has none."""
+Asked = tuple[str, list[str], list[tuple[Moment, str]]]
+"""A question, all values of its fact, and the right one at each of its moments."""
 Places = dict[int, int]
 """By query: at which place its function was found, from 1 on; 0 if it was not."""
 
@@ -114,9 +122,33 @@ def _splits(found: dict[str, Places], functions: Sequence[Function]) -> Claim:
 
 
 def _changing_facts(session: Session, path: Path) -> list[Claim]:
-    """Facts with up to 20 values one after the other, asked for now and at each of their times."""
-    store, source, chance = open_store(str(path)), NewSource(actor="bench"), random.Random(SEED)
+    """Facts that change, asked for now and at each of their times."""
+    store, chance = open_store(str(path)), random.Random(SEED)
     count = session.pick(full=300, quick=30)
+    named, changes = _facts_with_names(store, count, chance)
+    unnamed = _facts_without_names(store, count, chance)
+    asked = exact = stale = 0
+    for text, values, moments in (*named, *unnamed):
+        for moment, value in moments:
+            answer = pack(store.query(Query(text=text, moment=moment, limit=1))).text
+            others = [other for other in values if other != value and f"{other}." in answer]
+            asked += 1
+            exact += not others and (value == NOTHING or f"{value}." in answer)
+            stale += bool(others)
+    store.close()
+    changes += sum(len(values) for _, values, _ in unnamed)
+    shown = Claim("context_facts", f"{2 * count} facts, {changes:,} changes: exact answers now and at each time", "%")
+    shown.add(OURS, [100 * exact / asked])
+    shown.targets = [Target(OURS, 100, at_most=False)]
+    old = Claim("context_stale", f"The same {asked:,} answers: with a value of another time", "answers")
+    old.add(OURS, [stale])
+    old.targets = [Target(OURS, 0)]
+    return [shown, old]
+
+
+def _facts_with_names(store: Store, count: int, chance: random.Random) -> tuple[list[Asked], int]:
+    """Facts with up to 20 values one after the other, each true until the next was said; and how many changes."""
+    source = NewSource(actor="bench")
     histories = dict[str, list[tuple[int, str]]]()
     rows = dict[str, int]()
     for number in range(count):
@@ -132,23 +164,37 @@ def _changing_facts(session: Session, path: Path) -> list[Claim]:
         number, value = int(name.split()[1]), f"v{name.split()[1]}x{len(histories[name])}"
         rows[name] = store.supersede(rows[name], f"The port of setting {number} is {value}.", source)
         histories[name].append((_known_at(store, store.find(name)[0].id), value))
-    asked = exact = stale = 0
+    asked = list[Asked]()
     for name, history in histories.items():
         moments = [(Moment(), history[-1][1]), *((Moment(valid_at=at), value) for at, value in history)]
-        for moment, value in moments:
-            text = pack(store.query(Query(text=f"port of {name}", moment=moment, limit=1))).text
-            others = [other for _, other in history if other != value and f"{other}." in text]
-            asked += 1
-            exact += f"{value}." in text and not others
-            stale += bool(others)
-    store.close()
-    shown = Claim("context_facts", f"{count} facts, {len(order):,} changes: exact answers now and at each time", "%")
-    shown.add(OURS, [100 * exact / asked])
-    shown.targets = [Target(OURS, 100, at_most=False)]
-    old = Claim("context_stale", f"The same {asked:,} answers: with a value of another time", "answers")
-    old.add(OURS, [stale])
-    old.targets = [Target(OURS, 0)]
-    return [shown, old]
+        asked.append((f"port of {name}", [value for _, value in history], moments))
+    return asked, len(order)
+
+
+def _facts_without_names(store: Store, count: int, chance: random.Random) -> list[Asked]:
+    """Facts with up to five values and dates of their own, past and to come; some have ended, some were retracted."""
+    source, now = NewSource(actor="bench"), time.time_ns() // 1000
+    asked = list[Asked]()
+    for number in range(count):
+        values = [f"w{number}x{place}" for place in range(chance.randint(1, 5))]
+        dates = sorted(now + days * DAY for days in chance.sample(range(-2_000, 400), len(values) + 1))
+        texts = [f"The limit of service {number} is {value}." for value in values]
+        [added] = store.add([NewItem(text=texts[0], valid_from=dates[0])], source)
+        row = added.observation or 0
+        for text, begins in zip(texts[1:], dates[1:], strict=False):
+            row = store.supersede(row, text, source, valid_from=begins)
+        end = chance.choice(("stays", "ends", "retracted"))
+        if end == "ends":
+            store.end_observation(row, source, valid_to=dates[-1])
+        elif end == "retracted":
+            store.retract(Targets(observations=(row,)), source)
+        true = [*values[:-1], NOTHING if end == "retracted" else values[-1]]
+        after = NOTHING if end != "stays" else values[-1]
+        at_dates = [(dates[0] - 1, NOTHING), *zip(dates, (*true, after), strict=True)]
+        current = at_dates[sum(date <= now for date in dates)][1]
+        moments = [(Moment(valid_at=at), value) for at, value in at_dates]
+        asked.append((f"limit of service {number}", values, [(Moment(), current), *moments]))
+    return asked
 
 
 def _known_at(store: Store, node: int) -> int:

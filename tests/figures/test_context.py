@@ -17,7 +17,8 @@ from benchmarks.context_corpus import (
     resolve_calls,
 )
 from benchmarks.context_peer import MemoryServer
-from benchmarks.context_quality import recall
+from benchmarks.context_quality import OURS, _changing_facts, recall
+from benchmarks.load import Session
 
 
 def test_each_contestant_finds_a_function_by_its_own_words(tmp_path: Path) -> None:
@@ -54,6 +55,11 @@ def test_a_query_has_six_words_and_not_the_name(docstring: str, query: str) -> N
 
 def test_recall_counts_queries_that_were_answered_in_time() -> None:
     assert recall({1: 1, 2: 5, 3: 6, 4: 0}, 5) == 0.5
+
+
+def test_facts_that_change_are_answered_exactly(tmp_path: Path) -> None:
+    exact, stale = _changing_facts(Session(quick=True), tmp_path / "facts.db")
+    assert (exact.figures[OURS].median, stale.figures[OURS].median) == (100, 0)
 
 
 def test_the_memory_server_finds_whole_queries_and_rarest_words(tmp_path: Path) -> None:

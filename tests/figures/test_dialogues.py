@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.context_dialogues import OURS, measure, read_dialogues, recall
+from benchmarks.claim import Figure
+from benchmarks.context_dialogues import OR, OURS, OWN, measure, measure_dialogues, read_dialogues, recall
 from benchmarks.environment import ROOT
+from benchmarks.load import Session
 
 
 def turn(id_: str, speaker: str, text: str) -> dict[str, str]:
@@ -45,9 +47,22 @@ def test_sessions_are_in_order_and_questions_without_evidence_are_left_out(tmp_p
     assert [each.id for each in dialogue.turns] == ["D2:1", "D2:2", "D10:1"]
     assert dialogue.turns[0].text == "1 May 2026 Ann: I play the cello."
     assert [sorted(question.evidence) for question in dialogue.questions] == [["D2:1"], ["D2:1", "D2:2"]]
-    claims = {claim.name: claim for claim in measure([dialogue])}
+    claims = {claim.name: claim for claim in measure_dialogues([dialogue])}
     assert claims["context_dialogues_1"].figures[OURS].median == 0.75
     assert claims["context_dialogues_10"].figures[OURS].median == 1.0
+
+
+def test_our_own_dialogues_have_evidence_for_each_question_and_can_miss_their_target() -> None:
+    dialogues = read_dialogues(OWN)
+    assert sum(len(dialogue.questions) for dialogue in dialogues) == 69
+    assert not any(dialogue.left_out for dialogue in dialogues)
+    claim = measure(Session(quick=True))[-1]
+    [target] = claim.targets
+    verdict = claim.judge(target)
+    assert (target.of, target.against) == (OURS, OR) and verdict is not None
+    claim.figures[OURS] = Figure((0.9 * claim.figures[OR].median,))
+    missed = claim.judge(target)
+    assert missed is not None and not missed.met
 
 
 def test_recall_is_the_share_of_the_evidence() -> None:

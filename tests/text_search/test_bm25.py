@@ -37,6 +37,11 @@ def test_a_word_counts_more_in_the_name() -> None:
     assert found(index, "browser") == ["browser", "page"]
 
 
+def test_a_word_counts_more_in_a_short_text() -> None:
+    index = index_of(("a", "apple " + "pear " * 50), ("b", "apple pear"))
+    assert found(index, "apple") == ["b", "a"]
+
+
 def test_a_replaced_document_is_found_by_its_new_words_only() -> None:
     index = index_of(("a", "old"))
     index.add("a", "a", "new")

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 import click
+from msgspec.structs import replace
 
 from longshore import config as configuration
 from longshore.cli.context_copy import context_copy
@@ -21,6 +22,8 @@ from longshore.toolsets.context.store import Store, StoreLimits, open_store
 
 Format = Literal["native", "markdown", "server-memory"]
 MOST_DRAWN: Final = 200
+MOST_NOTES: Final = 100
+"""Of an import."""
 TEXT_CHARACTERS: Final = 300
 """Of a node's text, in the picture's titles."""
 
@@ -90,10 +93,12 @@ def query(
     from longshore.toolsets.context.packing import pack
     from longshore.toolsets.context.parameters import to_moment
     from longshore.toolsets.context.records import Query
+    from longshore.toolsets.context.search import with_filters
 
-    with _opened(database, path) as (store, _, _):
+    with _opened(database, path) as (store, place, _):
         moment = to_moment(as_of)
-        result = store.query(Query(text=" ".join(words), kinds=kinds, path=within or "", moment=moment, limit=limit))
+        wanted = with_filters(Query(text=" ".join(words), kinds=kinds, path=within or "", moment=moment, limit=limit))
+        result = store.query(replace(wanted, path=place.stored_path(wanted.path, os.getcwd())))
     Screen().text(pack_json(result, max_tokens) if as_json else pack(result, max_tokens).text)
 
 
@@ -192,6 +197,8 @@ def import_(file: str, database: str | None, path: str | None, form: Format | No
             lines.seek(0)
         done = (import_native if form == "native" else import_server_memory)(store, lines, source)
     screen = Screen()
+    for note in list(done.notes)[:MOST_NOTES]:
+        screen.note(note)
     for problem in done.problems:
         screen.fail(problem)
     added = [many(count, noun) for count, noun in _counted(done.nodes, done.observations, done.edges)]

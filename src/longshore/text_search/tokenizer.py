@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 from longshore.text_search.stemming import stem
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of these rules."""
 TERM_CHARACTERS: Final = 64
 """Longer words are cut: nobody types them, and base64 would fill the index."""
@@ -31,8 +31,15 @@ _ASCII_WORD: Final = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _WORD: Final = re.compile(rf"[{_UNSPACED}]+|(?:[^\W{_UNSPACED}]|[{_INDIC}])+(?:\.(?:[^\W{_UNSPACED}]|[{_INDIC}])+)*")
 _UNSPACED_RUN: Final = re.compile(f"[{_UNSPACED}]+")
 _ACCENTS: Final = re.compile("[\u0300-\u036f]")
+_LETTERS: Final = str.maketrans(
+    {"ß": "ss", "ẞ": "SS", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ł": "l", "Ł": "L"}
+    | {"đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "TH", "ħ": "h", "Ħ": "H", "ı": "i", "ŋ": "n", "Ŋ": "N"}
+)
+"""Letters that Unicode does not take apart, and who types without accents writes so."""
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\dA-Za-z_]+|[A-Z]")
 """A part of an identifier: `parseHTTPResponse2` is parse, HTTP, Response and 2."""
+_OTHER_PART: Final = re.compile(r"[^\W\d_]+|[0-9]+")
+"""The same of a word with other letters: these are no end of a part."""
 
 STOP_WORDS: Final = frozenset(
     """a about above after again against all also am an and any are aren as at be because been before being below
@@ -50,7 +57,7 @@ def to_words(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text)
     plain = _ACCENTS.sub("", normalize("NFKD", text))
-    return _WORD.findall(normalize("NFKC", plain))
+    return _WORD.findall(normalize("NFKC", plain).translate(_LETTERS))
 
 
 def to_terms(text: str) -> list[str]:
@@ -74,7 +81,7 @@ def terms_of_word(word: str) -> tuple[str, ...]:
     """The terms of one word: its stem, or for an identifier the whole and the stems of its parts."""
     if _UNSPACED_RUN.fullmatch(word):
         return _pairs(word)
-    parts = _PART.findall(word)
+    parts = (_PART if word.isascii() else _OTHER_PART).findall(word)
     whole = word.casefold()[:TERM_CHARACTERS]
     if len(parts) <= 1:
         return (_stem(whole.strip("_.")),) if parts else ((whole,) if whole.strip("_.") else ())

@@ -23,7 +23,8 @@ from longshore.toolsets.context.store import Store, StoreLimits
 from waiting import PATIENCE
 
 from .canaries import canary
-from .graphs import ME, Clock, fact, opened
+from .graphs import ME, Clock, fact, names, opened
+from .projects import put, run
 
 FILE = NewSource(type="import", uri="memory.jsonl")
 
@@ -87,6 +88,23 @@ def test_an_import_adds_to_what_is_there(store: Store, tmp_path: Path) -> None:
         import_native(other, lines_of(store), ME)
         assert lines_of(other) == before, "again it changes nothing"
         assert other.changes_after(6).nodes, "clients that watch are told"
+
+
+def test_files_of_another_project_are_read_again_or_dropped(store: Store, tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in ("ours", "theirs")]
+    for root, said in zip(roots, ("We sell apples.", "They sell pears."), strict=True):
+        put(root / "README.md", f"# Shop\n\n{said}\n")
+    put(roots[1] / "more.md", "# More\n\nThey sell plums, too.\n")
+    with opened(tmp_path / "theirs.db", clock=Clock(10_000)) as theirs:
+        run(theirs, roots[1])
+        lines = lines_of(theirs)
+    run(store, roots[0])
+    import_native(store, lines, ME)
+    assert (run(store, roots[0]).changed, names(store, "pears"), names(store, "plums")) == (1, [], [])
+    assert names(store, "apples")[0] == "Shop" and set(store.file_states()) == {"README.md"}
+    before = lines_of(store)
+    import_native(store, lines_of(store), ME)
+    assert lines_of(store) == before and run(store, roots[0]).unchanged == 1
 
 
 @pytest.mark.parametrize(
@@ -272,6 +290,45 @@ def test_names_that_look_like_numbered_ones_are_exported_once_each(store: Store)
     store.add([NewItem(kind="note", name="X", path="p")], ME)
     found = [each["name"] for each in graph_of(export_server_memory(store))["entities"]]
     assert sorted(found) == ["X", "X (n4)", "X (n4, 2)", "X (note)"]
+
+
+def test_names_that_differ_in_case_only_are_imported_apart(store: Store) -> None:
+    lines = as_lines(
+        [
+            {"type": "entity", "name": "Foo", "entityType": "x", "observations": ["upper"]},
+            {"type": "entity", "name": "foo", "entityType": "x", "observations": ["lower"]},
+            {"type": "entity", "name": "bar", "entityType": "y", "observations": []},
+            {"type": "relation", "from": "foo", "to": "bar", "relationType": "knows"},
+        ]
+    )
+    done = import_server_memory(store, lines, FILE)
+    assert (done.nodes, done.problems) == (3, [])
+    assert list(done.notes) == ["'foo' is stored as 'foo (2)': another name differs from it in case or spaces only"]
+    before = lines_of(store)
+    import_server_memory(store, lines, FILE)
+    assert lines_of(store) == before, "again it changes nothing"
+    found = graph_of(export_server_memory(store))
+    said = {each["name"]: each["observations"] for each in found["entities"]}
+    assert said == {"Foo": ["upper"], "foo (2)": ["lower"], "bar": []}
+    assert found["relations"] == [{"from": "foo (2)", "to": "bar", "relationType": "knows"}]
+
+
+def test_kinds_and_relations_of_an_import_are_made_words(store: Store, tmp_path: Path) -> None:
+    label = "x:“a” [o9 from file SECURITY.md]"
+    lines = as_lines(
+        [
+            {"type": "entity", "name": "a", "entityType": label, "observations": []},
+            {"type": "relation", "from": "a", "to": "a", "relationType": label},
+        ]
+    )
+    done = import_server_memory(store, lines, FILE)
+    assert list(done.notes) == [f"{label!r} is stored as 'x a o9 from file SECURITY.md'"]
+    word = "x a o9 from file SECURITY.md"
+    assert [node.kind for node in store.find("a")] == [word] and not done.problems
+    old = [line.replace(word.encode(), label.encode()) for line in lines_of(store)]
+    with opened(tmp_path / "other.db") as other:
+        assert list(import_native(other, old, ME).notes) == list(done.notes)
+        assert [node.kind for node in other.find("a")] == [word]
 
 
 def test_credentials_in_a_memory_file_are_not_stored(store: Store) -> None:

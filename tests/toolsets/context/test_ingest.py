@@ -7,7 +7,7 @@ import random
 import shutil
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -16,6 +16,7 @@ from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.roots import configured_roots
 from longshore.toolsets.context import ingest as ingest_module
 from longshore.toolsets.context.ingest import IngestLimits, ingest
+from longshore.toolsets.context.orphans import find_orphans
 from longshore.toolsets.context.records import NewItem, NewLink, NewSource, Query, Targets
 from longshore.toolsets.context.store import Store
 
@@ -255,6 +256,19 @@ def test_renamed_files_keep_their_nodes_and_deleted_ones_are_forgotten(store: St
     assert set(store.file_states()) == {"pkg/b.py", "use.py"}
 
 
+def test_the_source_of_a_renamed_file_has_its_new_name(store: Store, root: Path) -> None:
+    put(root / "a.md", "# Deploy\n\nDeploy with the blue script, see [this](a.md).\n")
+    run(store, root)
+    (root / "a.md").rename(root / "b.md")
+    run(store, root)
+    put(root / "a.md", "# Cooking\n\nSoup needs salt.\n")
+    run(store, root)
+    for path, said in (("b.md", "Deploy"), ("a.md", "Cooking")):
+        details = store.details(nodes(store, path)["section", said].id)
+        assert details is not None and {source.uri for source in details.sources.values()} == {path}
+    assert find_orphans(store) == {}
+
+
 def test_a_file_renamed_to_a_path_that_once_had_the_same_names(store: Store, root: Path) -> None:
     put(root / "b.py", "def f(): return 1\n")
     run(store, root)
@@ -279,6 +293,26 @@ def test_files_that_become_ignored_or_denied_are_forgotten(store: Store, root: P
     assert set(store.file_states()) == {".gitignore", "keep.txt"}
 
 
+def test_an_ignored_path_is_refused_by_its_name_too(store: Store, root: Path) -> None:
+    put(root / ".gitignore", "build/\n*.log\n")
+    put(root / "a/.gitignore", "secret.txt\n")
+    for path in ("build/x.txt", "a/secret.txt", "a/kept.txt", "x.log", ".git/config", "node_modules/m.js"):
+        put(root / path, "unicorn")
+    for path in ("build", "build/x.txt", "a/secret.txt", "x.log", ".git", ".git/config", "node_modules"):
+        with pytest.raises(FileError, match="it is ignored, or in an ignored folder"):
+            run(store, root, path)
+    assert store.file_states() == {}
+    assert run(store, root, "a").added == 2
+    put(root / "a/.gitignore", "kept.txt\n")
+    assert run(store, root, "a/kept.txt").forgotten == 1, "as a pass over the folder does"
+    (root / ".git/x").mkdir()
+    put(root / ".git/x/notes.txt", "unicorn")
+    inner = ConfinedFiles(configured_roots([str(root / ".git/x")]))
+    assert ingest(store, inner, "notes.txt").added == 1, (
+        "what somebody has chosen for a root is not looked at from above"
+    )
+
+
 def test_what_a_pass_does_not_cover_stays(store: Store, root: Path) -> None:
     put(root / "a/x.md", "# X\n")
     put(root / "a/y.txt", "y")
@@ -301,6 +335,23 @@ def test_include_and_exclude_choose_files(store: Store, root: Path) -> None:
     assert set(store.file_states()) == {"a.py", "sub/c.py"}
     with pytest.raises(FileError, match="glob"):
         run(store, root, include=[""])
+
+
+@pytest.mark.parametrize("mode", ["retract", "purge"])
+def test_links_to_a_file_that_was_forgotten_come_back_with_it(
+    store: Store, root: Path, mode: Literal["retract", "purge"]
+) -> None:
+    put(root / "a.md", "# Start\n\nSee [the notes](notes.txt).\n")
+    put(root / "notes.txt", "pelican facts\n")
+    put(root / "lib.py", "X = 1\n")
+    put(root / "use.py", "import lib\n")
+    run(store, root)
+    before = links(store)
+    assert {("a.md:Start", "mentions", "notes.txt"), ("use.py", "imports", "lib.py")} <= before
+    chosen = [node.id for path in ("notes.txt", "lib.py") for node in store.find(path)]
+    store.forget(mode, Targets(nodes=tuple(chosen)), ME)
+    run(store, root)
+    assert links(store) == before
 
 
 def test_unchanged_files_are_linked_to_what_is_added_and_removed(store: Store, root: Path) -> None:
@@ -388,6 +439,33 @@ def warned(store: Store, root: Path) -> Path:
     store.add([NewItem(kind="function", name="beta", path="b.py", text="beta deadlocks under load")], ME)
     store.add([NewItem(kind="note", name="remark", text="see it", links=(link,))], ME)
     return root / "b.py"
+
+
+@pytest.mark.parametrize("agent_is_first", [False, True])
+def test_what_an_agent_says_stays_when_a_file_says_it_no_more(store: Store, root: Path, agent_is_first: bool) -> None:
+    link = NewLink(to="lib.py", relation="imports", path="lib.py")
+    said = [
+        NewItem(kind="file", name="port.txt", path="port.txt", text="The port is 8080."),
+        NewItem(kind="file", name="use.py", path="use.py", links=(link,)),
+    ]
+    put(root / "lib.py", "")
+    put(root / "port.txt", "The port is 8080.")
+    put(root / "use.py", "import lib\n")
+    store.add([NewItem(kind="file", name="lib.py", path="lib.py")], ME)
+    if agent_is_first:
+        store.add(said, ME)
+    run(store, root)
+    assert {each.outcome for each in store.add(said, ME)} == {"unchanged" if agent_is_first else "merged"}
+    assert {each.outcome for each in store.add(said, ME)} == {"unchanged"}
+    (root / "port.txt").unlink()
+    put(root / "use.py", "x = 1\n")
+    run(store, root)
+    assert names(store, "8080") == ["port.txt"]
+    assert ("use.py", "imports", "lib.py") in links(store)
+    store.retract(Targets(observations=tuple(o.id for o in store.observations(store.find("port.txt")[0].id))), ME)
+    put(root / "port.txt", "The port is 8080.")
+    run(store, root)
+    assert names(store, "8080") == ["port.txt"]
 
 
 def test_a_file_that_is_away_for_a_pass_loses_nothing(store: Store, root: Path, warned: Path) -> None:

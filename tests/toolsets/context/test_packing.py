@@ -93,7 +93,7 @@ def test_no_answer_is_over_its_budget(result: QueryResult, max_tokens: int) -> N
 
 def test_a_hit_whose_line_is_cut_leaves_no_room_twice(store: Store) -> None:
     name = '\U0001f600"\\' * 40
-    store.add([NewItem(kind='"' * 50, name=name, path='"\\' * 100, text="gamma " * 200)], ME)
+    store.add([NewItem(kind="k" * 50, name=name, path='"\\' * 100, text="gamma " * 200)], ME)
     for tokens in range(100, 200):
         packed = pack(store.query(Query(text="gamma zzzq zzzw")), tokens)
         assert count_tokens(packed.text) <= tokens and packed.shown == 1
@@ -232,6 +232,21 @@ def test_a_long_text_is_shown_around_the_words(store: Store) -> None:
     packed = pack(store.query(Query(text="needle")), 120)
     assert "needle is here" in packed.text
     assert "lines before" in packed.text
+
+
+FILLER = "The committee reviewed many unrelated items of the deploy agenda. " * 150
+"""It has one word of the question, in each sentence."""
+NEEDLE = "The deploy password rotation happens every 45 days by Zelda. "
+
+
+@pytest.mark.parametrize("before", [FILLER, f"# Minutes\n\n{FILLER}\n\n", FILLER.replace(" ", ""), '"' * 500, ""])
+@pytest.mark.parametrize("after", [FILLER, f"\n\n{FILLER}"])
+@pytest.mark.parametrize("tokens", [200, 2_000])
+def test_a_long_line_is_shown_around_the_words(store: Store, before: str, after: str, tokens: int) -> None:
+    store.add([fact("minutes", before + NEEDLE + after)], ME)
+    text = pack(store.query(Query(text="how often does deploy password rotation happen")), tokens).text
+    assert NEEDLE.strip() in " ".join(text.split())
+    assert before in text or "characters before" in text or "lines before" in text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 
 from counts import count
 from longshore.errors import StoreError
+from longshore.toolsets.context.database import marks
 from longshore.toolsets.context.postgres import PostgresDatabase
 from longshore.toolsets.context.postgres_address import parse_address
 from longshore.toolsets.context.records import NewLink, NewSource, Targets
@@ -189,6 +190,14 @@ def test_a_long_read_and_a_kept_lock_are_given_up(postgres_url: str) -> None:
         ):
             other.add([fact("a")], ME)
         store.add([fact("b")], ME)
+
+
+def test_a_statement_that_is_too_large_is_no_lost_connection(postgres_url: str) -> None:
+    many = list(range(70_000))
+    with opened(postgres_url) as store:
+        with pytest.raises(StoreError, match="number of parameters") as failed, store.database.reading() as transaction:
+            transaction.rows(f"SELECT id FROM node WHERE id IN ({marks(many)})", many)
+        assert "lost" not in str(failed.value)
 
 
 def test_other_encodings_are_refused(postgres: PostgresServer) -> None:

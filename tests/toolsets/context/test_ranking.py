@@ -36,6 +36,10 @@ def test_a_heavier_link_gets_more_of_the_walk() -> None:
     assert ranks[2] == pytest.approx(3 * ranks[3])
 
 
+def test_the_walk_begins_at_the_best_few() -> None:
+    assert seed_shares({1: 2.0, 2: 1.0}) == pytest.approx({1: 8 / 9, 2: 1 / 9})
+
+
 def test_no_scores_have_no_shares() -> None:
     assert seed_shares({}) == {}
     assert seed_shares({1: 0.0}) == {}

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from longshore.toolsets.context import search
 from longshore.toolsets.context.candidates import TERMS
+from longshore.toolsets.context.derived_names import NO_TEXT
+from longshore.toolsets.context.packing import pack
 from longshore.toolsets.context.records import Moment, NewItem, NewLink, NodeChange, Query, Targets
 from longshore.toolsets.context.store import Store
 
@@ -88,9 +91,15 @@ def test_what_has_the_words_comes_before_the_file_that_it_is_in(store: Store) ->
 
 def test_a_hub_is_followed_in_part(store: Store) -> None:
     store.add([fact("hub", "centre", links=tuple(NewLink(to=f"leaf {n}") for n in range(500)))], ME)
-    result = store.query(Query(text="centre", limit=100))
-    assert len(result.hits) == 51
-    assert result.hits[0].node.name == "hub"
+    first, *leaves = names(store, "centre", limit=100)
+    assert first == "hub"
+    assert sorted(leaves) == [f"leaf {n}" for n in range(450, 500)], "the newest"
+
+
+def test_what_a_heavier_link_leads_to_comes_first(store: Store) -> None:
+    links = (NewLink(to="light"), NewLink(to="heavy", weight=3.0))
+    store.add([fact("hub", "centre", links=links)], ME)
+    assert names(store, "centre") == ["hub", "heavy", "light"]
 
 
 def test_filters_by_kind_and_path(project: Store) -> None:
@@ -112,6 +121,17 @@ def test_phrases_are_filters_unless_nothing_has_them(project: Store) -> None:
     result = project.query(Query(text='"job cron"'))
     assert [hit.node.name for hit in result.hits] == ["Authentication"]
     assert result.missing_phrases == ("job cron",)
+
+
+def test_a_phrase_is_found_behind_many_better_matches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = fact("target", "filler words " * 40 + "the alpha beta protocol " + "more filler " * 40)
+    store.add([far, *(fact(f"k{n}", f"beta alpha {n}") for n in range(600))], ME)
+    result = store.query(Query(text='"no such" "alpha beta"'))
+    assert [hit.node.name for hit in result.hits] == ["target"]
+    assert result.missing_phrases == ("no such",)
+    monkeypatch.setattr(search, "PHRASE_NODES", 100)
+    result = store.query(Query(text='"alpha beta"'))
+    assert "None of the best 100 nodes has the phrase" in pack(result).text
 
 
 def test_superseded_text_is_found_in_its_time_only(project: Store, clock: Clock) -> None:
@@ -147,6 +167,82 @@ def test_a_node_is_not_found_before_it_was_there(store: Store, clock: Clock) -> 
     then = clock.now
     store.add([fact("newcomer"), fact("history", "true long ago", valid_from=1)], ME)
     assert names(store, "newcomer history", moment=Moment(valid_at=then)) == ["history"]
+
+
+def test_a_node_of_which_only_an_edge_is_known_is_found_in_its_time(store: Store) -> None:
+    store.add([NewItem(kind="person", name="Ann", links=(NewLink(to="Acme", relation="works_at"),), valid_from=10)], ME)
+    store.end_edge(1, ME, valid_to=20)
+    for query in ("Ann", "Acme"):
+        assert set(names(store, query, moment=Moment(valid_at=15))) == {"Ann", "Acme"}
+        assert names(store, query, moment=Moment(valid_at=5)) == names(store, query, moment=Moment(valid_at=25)) == []
+
+
+def test_only_links_of_the_asked_time_are_followed(store: Store) -> None:
+    store.add([fact("Acme", "A company.", valid_from=1)], ME)
+    link = NewLink(to="Acme", relation="works_at")
+    store.add([fact("Ann", "An engineer.", valid_from=1), fact("Ann", links=(link,), valid_from=10)], ME)
+    store.end_edge(1, ME, valid_to=20)
+    assert names(store, "engineer", moment=Moment(valid_at=5)) == ["Ann"]
+    assert names(store, "engineer", moment=Moment(valid_at=15)) == ["Ann", "Acme"]
+    assert names(store, "engineer", moment=Moment(valid_at=25)) == names(store, "engineer") == ["Ann"]
+
+
+def test_a_node_without_a_text_is_contradicted_too(store: Store) -> None:
+    store.add([fact("Kafka", "We use Kafka.")], ME)
+    store.add([fact("No broker", links=(NewLink(to="Kafka", relation="contradicts"),))], ME)
+    for query, other in (("Kafka", "No broker"), ("No broker", "Kafka")):
+        [hit] = store.query(Query(text=query, limit=1)).hits
+        assert [c.name for c in hit.contradictions] == [other]
+
+
+def test_a_hub_of_contradictions_hides_none_of_another_hit(store: Store) -> None:
+    store.add([fact("hub", "zebra"), fact("other", "zebra")], ME)
+    links = (NewLink(to="hub", relation="contradicts"),)
+    store.add([fact(f"c{n}", f"against {n}", links=links) for n in range(120)], ME)
+    store.add([fact("last", "against it", links=(NewLink(to="other", relation="contradicts"),))], ME)
+    hits = {hit.node.name: hit for hit in store.query(Query(text="zebra", limit=2)).hits}
+    assert [c.name for c in hits["other"].contradictions] == ["last"]
+    assert len(hits["hub"].contradictions) == 100
+
+
+def test_a_node_without_a_name_is_named_by_what_is_true(store: Store, clock: Clock) -> None:
+    clock.now = 100
+    said = ("The price is 10 EUR.", "The port is 8080.", "Bob is on call.", "Carol has the admin key.")
+    store.add([NewItem(text=text, valid_from=10) for text in said], ME)
+    store.supersede(2, "The port is 9090.", ME, valid_from=50)
+    store.end_observation(3, ME, valid_to=20)
+    store.retract(Targets(observations=(4,)), ME)
+    store.supersede(1, "The price is 12 EUR.", ME, valid_from=1_000_000)
+    for text, at, shown in (
+        ("price", None, ["The price is 10 EUR."]),
+        ("12 EUR", None, ["The price is 10 EUR."]),
+        ("price", 2_000_000, ["The price is 12 EUR."]),
+        ("port", None, ["The port is 9090."]),
+        ("port", 20, ["The port is 8080."]),
+        ("8080", None, []),
+        ("who is on call", None, []),
+        ("Bob is on call.", 15, ["Bob is on call."]),
+        ("who has the admin key", None, []),
+        ("Carol has the admin key.", 200, []),
+    ):
+        assert names(store, text, moment=Moment(valid_at=at)) == shown, (text, at)
+    assert names(store, "kind:note") == ["The price is 10 EUR.", "The port is 9090."]
+    assert [store.node(n).name for n in (1, 2, 3, 4)] == ["The price is 10 EUR.", "The port is 9090.", NO_TEXT, NO_TEXT]
+    [price] = store.resolve("n1", Moment(valid_at=2_000_000))
+    assert price.name == "The price is 12 EUR."
+    store.add([fact("Shop", "It sells.", links=(NewLink(to="n4"), NewLink(to="n1", relation="contradicts")))], ME)
+    assert names(store, "sells") == ["Shop", "The price is 10 EUR."]
+    [shop, price_hit] = store.query(Query(text="sells")).hits
+    assert [c.name for c in shop.contradictions] == [price_hit.node.name]
+    store.rebuild_index()
+    assert names(store, "12") == []
+    before = clock.now
+    store.supersede(store.observations(2)[0].id, "The port is 7070.", ME)
+    store.retract(Targets(nodes=(2,)), ME)
+    assert store.node(2).name == "The port is 7070.", "what may be restored"
+    assert names(store, "port", moment=Moment(known_at=before)) == ["The port is 9090."]
+    store.change_node(4, NodeChange(name="Admin key"), ME)
+    assert names(store, "admin")[0] == "Admin key", "a name of its own is shown without a text, too"
 
 
 def test_contradictions_are_shown_with_both_sides(store: Store) -> None:

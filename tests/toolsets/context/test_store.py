@@ -10,6 +10,9 @@ from longshore.errors import StoreError, ToolError
 from longshore.toolsets.context import forgetting
 from longshore.toolsets.context.additions import ITEMS
 from longshore.toolsets.context.checks import ATTRIBUTES_CHARACTERS, LINKS, NAME_CHARACTERS, TEXT_CHARACTERS
+from longshore.toolsets.context.derived_names import NO_TEXT
+from longshore.toolsets.context.place import is_address
+from longshore.toolsets.context.postgres import PostgresDatabase
 from longshore.toolsets.context.records import (
     FileState,
     ForgetMode,
@@ -21,7 +24,9 @@ from longshore.toolsets.context.records import (
     Query,
     Targets,
 )
+from longshore.toolsets.context.schema import MIGRATIONS
 from longshore.toolsets.context.selecting import NodeFilter
+from longshore.toolsets.context.sqlite_file import SqliteFile
 from longshore.toolsets.context.store import DAY, Store, StoreLimits
 
 from .graphs import ME, Clock, fact, names, opened, texts
@@ -95,6 +100,30 @@ def test_a_merge_adds_attributes_and_keeps_the_rest(store: Store) -> None:
 def test_an_item_without_a_name_is_named_by_its_first_line(store: Store) -> None:
     [added] = store.add([NewItem(text="Deploys need two approvals.\nSince May.")], ME)
     assert (added.kind, added.name) == ("note", "Deploys need two approvals.")
+
+
+def test_names_that_older_stores_have_made_of_texts_are_found(place: str) -> None:
+    database = (PostgresDatabase if is_address(place) else SqliteFile)(place, migrations=MIGRATIONS[:1])
+    rows = [("It is 80.", "It is 80."), ("First", "First\nof two"), ("l" * 80, "l" * 100), ("Port", "Port 80 is open.")]
+    with database.writing() as transaction:
+        transaction.run(
+            "INSERT INTO source (type, uri, session, client, actor, at) VALUES ('agent', '', '', '', '', 1)"
+        )
+        for id_, (name, text) in enumerate(rows, 1):
+            sql = (
+                "INSERT INTO node (kind, name, name_key, path, importance, pinned, attributes, created_at, updated_at,"
+                " term_ids) VALUES ('note', ?, ?, '', 0.5, 0, '{}', 1, 1, ?)"
+            )
+            transaction.run(sql, (name, name.casefold(), b""))
+            sql = (
+                "INSERT INTO observation (node, text, text_hash, source, confidence, term_ids, valid_from, recorded_at)"
+                " VALUES (?, ?, ?, 1, 1.0, ?, 1, 1)"
+            )
+            transaction.run(sql, (id_, text, text, b""))
+    database.close()
+    with opened(place) as store:
+        assert [store.node(id_).has_derived_name for id_ in (1, 2, 3, 4)] == [True, True, True, False]
+        assert store.check() == []
 
 
 def test_links_name_items_of_the_same_call_ids_or_new_concepts(store: Store) -> None:
@@ -478,7 +507,7 @@ def test_a_purge_erases_the_name_that_the_text_gave(store: Store, path: Path, is
     if is_superseded:
         store.supersede(1, "the code is gone", ME)
     store.purge(Targets(observations=(1,)), ME)
-    assert store.node(1).name == ("the code is gone" if is_superseded else "n1, whose text was purged")
+    assert store.node(1).name == ("the code is gone" if is_superseded else NO_TEXT)
     assert names(store, "zanzibar") == []
     for file in path.parent.iterdir():
         assert b"zanzibar" not in file.read_bytes(), file

@@ -37,6 +37,7 @@ class PreparedItem(Struct, frozen=True):
     """An item whose terms were made before the transaction began, so that other writers wait less."""
 
     item: NewItem
+    has_derived_name: bool
     name_terms: Counter[str]
     text_terms: Counter[str]
 
@@ -46,7 +47,9 @@ def prepare(items: Iterable[NewItem]) -> tuple[list[PreparedItem], dict[str, str
     prepared, texts = list[PreparedItem](), list[str]()
     for number, given in enumerate(items, 1):
         item = check_item(given, number)
-        prepared.append(PreparedItem(item, terms_of_name(item.name, item.path), terms_of_text(item.text)))
+        is_derived = not given.name.strip()
+        name_terms = terms_of_name("" if is_derived else item.name, item.path)
+        prepared.append(PreparedItem(item, is_derived, name_terms, terms_of_text(item.text)))
         texts += (item.name, item.path, item.text)
     posted = set[str]().union(*(terms for each in prepared for terms in (each.name_terms, each.text_terms)))
     return prepared, words_by_term(texts, posted)
@@ -122,6 +125,7 @@ def _find_or_create(change: Change, prepared: PreparedItem) -> tuple[int, Outcom
             importance=0.5 if item.importance is None else item.importance,
             pinned=bool(item.pinned),
             attributes=item.attributes,
+            has_derived_name=prepared.has_derived_name,
         )
         return change.insert_node(new, prepared.name_terms), "created"
     node = to_node(row)

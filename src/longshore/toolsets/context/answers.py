@@ -7,6 +7,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, cut_line, fit_lines
+from longshore.toolsets.context.checks import to_word
 from longshore.toolsets.context.packing import (
     NAME_CHARACTERS,
     excerpt,
@@ -14,6 +15,7 @@ from longshore.toolsets.context.packing import (
     many,
     node_line,
     one_line,
+    plain_or_quoted,
     quoted,
     show_time,
     source_label,
@@ -126,7 +128,7 @@ def _observation_label(observation: Observation, details: Details, with_history:
 def _edge_line(edge: Edge, node: Node, details: Details, with_history: bool) -> str:
     other = edge.to_node if edge.from_node == node.id else edge.from_node
     there = details.neighbours.get(other, node)
-    relation = one_line(edge.relation)
+    relation = to_word(edge.relation)
     arrow = f"{relation} →" if edge.from_node == node.id else f"← {relation}"
     source = details.sources.get(edge.source)
     facts = [f"from {source_name(source)}, {show_time(edge.valid_from)[:10]}", _recorded(edge, source)]
@@ -138,7 +140,7 @@ def _recorded(interval: Interval, source: Source | None) -> str:
     facts = ["recorded " + show_time(interval.recorded_at)]
     if source is not None:
         facts += [f"session {source.session}"] if source.session else []
-        facts += [f"client {source.client}"] if source.client and (source.actor or source.uri) else []
+        facts += [f"client {plain_or_quoted(source.client)}"] if source.client and (source.actor or source.uri) else []
     return ", ".join(facts)
 
 
@@ -171,7 +173,7 @@ def _show_around(nodes: Mapping[int, Node], edges: Sequence[Edge], shown: set[in
     others = [node for id_, node in nodes.items() if id_ not in shown]
     yield f"Around: {many(len(others), 'node')}, {many(len(edges), 'edge')}"
     yield from ("  " + node_line(node) for node in others)
-    yield from (f"  e{edge.id} n{edge.from_node} {one_line(edge.relation)} → n{edge.to_node}" for edge in edges)
+    yield from (f"  e{edge.id} n{edge.from_node} {to_word(edge.relation)} → n{edge.to_node}" for edge in edges)
 
 
 # -- changes
@@ -181,7 +183,7 @@ def show_added(added: Sequence[AddedItem], others: Mapping[int, Details], max_to
     """What became of each item; of a node that was there already, also what else it says."""
     lines = list[str]()
     for item in added:
-        head = f"n{item.node} {one_line(item.kind)}: {quoted(item.name)}: {item.outcome}"
+        head = f"n{item.node} {to_word(item.kind)}: {quoted(item.name)}: {item.outcome}"
         head += f", o{item.observation}" if item.observation is not None else ""
         head += f", {show_ids('e', item.edges)}" if item.edges else ""
         head += f", made {show_ids('n', item.linked)}" if item.linked else ""
@@ -238,7 +240,7 @@ def preview_targets(mode: ForgetMode, found: Targeted, max_tokens: int) -> str:
         if isinstance(fact, Observation):
             lines.append(indented(f"o{fact.id} of {owner}: {cut_line(one_line(fact.text), LEAST_TEXT)}"))
         else:
-            lines.append(f"e{fact.id}: {owner} {one_line(fact.relation)} → {node_line(found.owners[fact.to_node])}")
+            lines.append(f"e{fact.id}: {owner} {to_word(fact.relation)} → {node_line(found.owners[fact.to_node])}")
     if not lines:
         return f"nothing would be {_DONE[mode]}: it is so already"
     return fit_lines([f"{mode} would change:", *lines], max_tokens, lambda end: f"{len(lines) - end + 1:,} more").text
@@ -285,7 +287,7 @@ def show_ingested(report: IngestReport, max_tokens: int) -> str:
 
 def show_status(status: Status, place: Place, events: Sequence[Event], allow_purge: bool, max_tokens: int) -> str:
     """Where the store is, how large it is, and what changed last."""
-    kinds = ", ".join(f"{one_line(kind)} {count:,}" for kind, count in status.kinds.items())
+    kinds = ", ".join(f"{to_word(kind)} {count:,}" for kind, count in status.kinds.items())
     changed = "never" if status.last_change_at is None else show_time(status.last_change_at)
     lines = [
         f"Place: {status.place}" + (f", because {place.why}" if place.why else ""),

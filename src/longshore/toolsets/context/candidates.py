@@ -85,6 +85,17 @@ def score(
     return scores
 
 
+def nodes_with_all(transaction: Transaction, terms: Iterable[KnownTerm], moment: Moment, now: Microseconds) -> set[int]:
+    """The nodes that have each of the terms in a text or name, at a moment."""
+    found: set[int] | None = None
+    for term in sorted(terms, key=lambda term: term.texts):
+        having = {row[0] for row in _postings(transaction, term.id, moment, now)}
+        found = having if found is None else found & having
+        if not found:
+            break
+    return found or set()
+
+
 def _postings(
     transaction: Transaction, term: int, moment: Moment, now: Microseconds
 ) -> list[tuple[int, int, int, int]]:

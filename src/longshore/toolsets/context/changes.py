@@ -23,6 +23,7 @@ from longshore.toolsets.context.records import (
     Node,
     NodeChange,
     Observation,
+    Source,
 )
 from longshore.toolsets.context.rows import (
     EDGE,
@@ -66,18 +67,25 @@ class Change:
     def source(self) -> int:
         """The id of the source, which is stored when something first needs it."""
         if self._source is None:
-            new = self._new_source
-            key = (new.uri, new.session, new.type, new.client, new.actor)
-            sql = (
-                "INSERT INTO source (uri, session, type, client, actor, at) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (uri, session, type, client, actor) DO NOTHING"
-            )
-            self.transaction.run(sql, (*key, self.at))
-            where = "uri = ? AND session = ? AND type = ? AND client = ? AND actor = ?"
-            row = self.transaction.row(f"SELECT id FROM source WHERE {where}", key)
-            assert row is not None
-            self._source = int(row[0])
+            self._source = self._source_id(self._new_source, self.at)
         return self._source
+
+    def source_with_uri(self, old: Source, uri: str) -> int:
+        """The id of a source that is like another one but for its URI."""
+        new = NewSource(type=old.type, uri=uri, session=old.session, client=old.client, actor=old.actor)
+        return self._source_id(new, old.at)
+
+    def _source_id(self, new: NewSource, at: Microseconds) -> int:
+        key = (new.uri, new.session, new.type, new.client, new.actor)
+        sql = (
+            "INSERT INTO source (uri, session, type, client, actor, at) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (uri, session, type, client, actor) DO NOTHING"
+        )
+        self.transaction.run(sql, (*key, at))
+        where = "uri = ? AND session = ? AND type = ? AND client = ? AND actor = ?"
+        row = self.transaction.row(f"SELECT id FROM source WHERE {where}", key)
+        assert row is not None
+        return int(row[0])
 
     def log(
         self,
@@ -115,12 +123,22 @@ class Change:
         )
         return [to_observation(row) for row in self.transaction.rows(sql, (node, text_hash(text)))]
 
-    def current_at(self, node: int, text: str, at: Microseconds) -> Observation | None:
-        """The node's current observation with this text that is true at a time."""
-        return next((known for known in self.current(node, text) if known.holds(at, self.at)), None)
-
     def same(self, fact: Fact) -> Sequence[Fact]:
-        """The current observations or edges that say the same, of whatever time, the newest first."""
+        """The current observations or edges that say the same, of whatever time, the newest first.
+
+        What a file says and what somebody else says are two: one stays when the other goes.
+        """
+        found = self._saying(fact)
+        is_of_file = self._is_of_file(fact) if found else False
+        return [each for each in found if self._is_of_file(each) is is_of_file]
+
+    def _is_of_file(self, fact: Fact) -> bool:
+        if not fact.source:
+            return self._new_source.type == "file"
+        row = self.transaction.row("SELECT type FROM source WHERE id = ?", (fact.source,))
+        return row is not None and row[0] == "file"
+
+    def _saying(self, fact: Fact) -> Sequence[Fact]:
         if isinstance(fact, Observation):
             return self.current(fact.node, fact.text)
         sql = (
@@ -148,17 +166,21 @@ class Change:
             self.postings.declare(words_by_term((node.name, node.path), terms))
         sql = (
             "INSERT INTO node (kind, name, name_key, path, importance, pinned, attributes, created_at, updated_at,"
-            " term_ids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
+            " has_derived_name, term_ids) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
         )
         key, attributes = name_key(node.name, node.path), to_json(node.attributes)
         values = (node.kind, node.name, key, node.path, node.importance, int(node.pinned), attributes, self.at, self.at)
-        [(id_,)] = self.transaction.rows(sql, (*values, self.postings.term_ids(terms)))
+        ids = self.postings.term_ids(terms)
+        [(id_,)] = self.transaction.rows(sql, (*values, int(node.has_derived_name), ids))
         self.postings.add(id_, NAME, terms)
         self.log("create", node=id_, kind=node.kind, name=node.name)
         return int(id_)
 
-    def change_node(self, node: Node, change: NodeChange) -> Node:
-        """Give a node other fields; the changed node. Raises ToolError if another node has the name already."""
+    def change_node(self, node: Node, change: NodeChange, *, is_derived: bool = False) -> Node:
+        """Give a node other fields; the changed node. Raises ToolError if another node has the name already.
+
+        With `is_derived` a new name is made of a text, and stays so if it was.
+        """
         given = {name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not None}
         before = {name: old for name, value in given.items() if (old := getattr(node, name)) != value}
         if not before:
@@ -170,12 +192,13 @@ class Change:
             raise ToolError(f"n{row[0]} is named {fields['name']!r} already; add to that node, or choose another name")
         sql = (
             "UPDATE node SET kind = ?, name = ?, name_key = ?, path = ?, importance = ?, pinned = ?, attributes = ?,"
-            " updated_at = ? WHERE id = ?"
+            " updated_at = ?, has_derived_name = ? WHERE id = ?"
         )
+        is_derived = node.has_derived_name and (is_derived or "name" not in before)
         values = (fields["kind"], fields["name"], key, fields["path"], fields["importance"], int(fields["pinned"]))
-        self.transaction.run(sql, (*values, to_json(fields["attributes"]), self.at, node.id))
+        self.transaction.run(sql, (*values, to_json(fields["attributes"]), self.at, int(is_derived), node.id))
         if {"name", "path"} & before.keys():
-            self._index_name_again(node, fields["name"], fields["path"])
+            self._index_name_again(node, "" if is_derived else fields["name"], fields["path"])
         self.log("change", node=node.id, before=before, after={name: given[name] for name in before})
         return self.node(node.id)
 

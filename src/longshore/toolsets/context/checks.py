@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
+from unicodedata import category
 
 from msgspec.structs import replace
 
@@ -24,6 +26,7 @@ LINKS: Final = 1_000
 MOST_WEIGHT: Final = 100.0
 """Of a link. The usual one is 1."""
 _DERIVED_NAME_CHARACTERS: Final = 80
+_SIGNS: Final = "_-./+#&@~%=:"
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f\u2028\u2029]+")
 _SURROGATE: Final = re.compile("[\x00\ud800-\udfff]")
 
@@ -61,7 +64,7 @@ def check_change(change: NodeChange, where: str = "the") -> NodeChange:
     if name == "":
         raise ToolError(f"{where} name is empty; leave it out, or give one")
     _check_length(f"{where} name", name or "", NAME_CHARACTERS, "put the details into the text")
-    _check_length(f"{where} kind", kind or "", KIND_CHARACTERS, "use one word, such as decision")
+    _check_word(f"{where} kind", kind or "", "use one word, such as decision")
     _check_length(f"{where} path", change.path or "", PATH_CHARACTERS, "name it from the project's root")
     _check_length(f"{where} attributes", to_json(change.attributes), ATTRIBUTES_CHARACTERS, "put them into a text")
     if change.importance is not None:
@@ -83,12 +86,28 @@ def _check_link(link: NewLink, where: str) -> NewLink:
     if not name or not relation:
         raise ToolError(f"{where} link needs a node's id or name in `to`, and a relation")
     _check_length(f"{where} link's `to`", name, NAME_CHARACTERS, "name the node shorter, or by its id")
-    _check_length(f"{where} link's relation", relation, KIND_CHARACTERS, "use a word, such as depends_on")
-    _check_length(f"{where} link's kind", kind, KIND_CHARACTERS, "use one word, such as decision")
+    _check_word(f"{where} link's relation", relation, "use a word, such as depends_on")
+    _check_word(f"{where} link's kind", kind, "use one word, such as decision")
     _check_length(f"{where} link's path", link.path, PATH_CHARACTERS, "name it from the project's root")
     if not 0 < link.weight <= MOST_WEIGHT:
         raise ToolError(f"{where} link's weight is {link.weight}; it is more than 0, and at most {MOST_WEIGHT:g}")
     return replace(link, to=name, relation=relation, kind=kind)
+
+
+@lru_cache(1_024)
+def to_word(text: str) -> str:
+    """A text as a kind or relation may be: letters, digits, spaces and a few signs.
+
+    These stand unquoted in answers, where others could make a line look like one of ours.
+    """
+    plain = "".join(c if c in _SIGNS or category(c)[0] in "LMN" else " " for c in text)
+    return " ".join(word for part in plain.split() if (word := part.strip(":")))
+
+
+def _check_word(what: str, text: str, fix: str) -> None:
+    _check_length(what, text, KIND_CHARACTERS, fix)
+    if text != to_word(text):
+        raise ToolError(f"{what} is {text!r}, and may only have letters, digits, spaces and {_SIGNS}; {fix}")
 
 
 def _check_length(what: str, text: str, most: int, fix: str) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from longshore.toolsets.context.database import Transaction, batches, marks
-from longshore.toolsets.context.reading import contradicting_of, observations_of
+from longshore.toolsets.context.reading import contradicting_of, named_nodes, observations_of
 from longshore.toolsets.context.records import CONTRADICTS, Contradiction, Microseconds, Moment, Observation
-from longshore.toolsets.context.rows import OBSERVATION, holds, nodes_by_id, to_observation
+from longshore.toolsets.context.rows import OBSERVATION, holds, to_observation
+
+CONTRADICTING: Final = 100
+"""Nodes linked with one, in each direction, that are read."""
 
 
 def contradictions_of(
@@ -24,7 +28,7 @@ def contradictions_of(
         key = newest.id if newest else -other_node
         found.setdefault(node, {})[key] = Contradiction(node=other_node, observation=newest)
     ends = {each.node for listed in found.values() for each in listed.values()}
-    names = {id_: node.name for id_, node in nodes_by_id(transaction, ends).items()}
+    names = {id_: node.name for id_, node in named_nodes(transaction, ends, moment, now).items()}
     return {
         node: [
             Contradiction(node=c.node, name=names[c.node], observation=c.observation) for _, c in sorted(listed.items())
@@ -53,10 +57,14 @@ def _linked(transaction: Transaction, nodes: list[int], moment: Moment, now: Mic
     condition, values = holds("edge", moment, now)
     pairs = list[tuple[int, int]]()
     for here, there in (("from_node", "to_node"), ("to_node", "from_node")):
+        having = list[int]()  # hardly ever any: to pick for each node would take longer
         for batch in batches(nodes):
-            sql = (
-                f"SELECT {here}, {there} FROM edge WHERE {here} IN ({marks(batch)}) AND relation = ?"
-                f" AND {condition} ORDER BY id LIMIT 100"
-            )
-            pairs += [(row[0], row[1]) for row in transaction.rows(sql, (*batch, CONTRADICTS, *values))]
+            sql = f"SELECT DISTINCT {here} FROM edge WHERE {here} IN ({marks(batch)}) AND relation = ? AND {condition}"
+            having += [row[0] for row in transaction.rows(sql, (*batch, CONTRADICTS, *values))]
+        where = f"{here} = node.id AND relation = ? AND {condition} ORDER BY id LIMIT {CONTRADICTING}"
+        join = transaction.join_picked("edge", where)
+        for batch in batches(having):
+            ids = marks(batch)
+            sql = f"SELECT edge.{here}, edge.{there} FROM node {join} WHERE node.id IN ({ids}) ORDER BY edge.id"
+            pairs += [(row[0], row[1]) for row in transaction.rows(sql, (CONTRADICTS, *values, *batch))]
     return pairs

@@ -53,7 +53,7 @@ _TABLES: Final = (
         "node",
         (
             *("id", "kind", "name", "name_key", "path", "importance", "pinned", "attributes"),
-            *("created_at", "updated_at", "retracted_at", "retracted_as", "term_ids"),
+            *("created_at", "updated_at", "retracted_at", "retracted_as", "has_derived_name", "term_ids"),
         ),
     ),
     _Table(

@@ -43,9 +43,25 @@ def move_file(change: Change, old: str, state: FileState) -> int:
             left += _leave(change, node)
         else:
             change.change_node(node, NodeChange(path=state.path, name=name))
+            _name_sources(change, node, state.path)
     change.transaction.run("DELETE FROM file_state WHERE path = ?", (old,))
     save_state(change, state)
     return left
+
+
+def _name_sources(change: Change, node: Node, path: str) -> None:
+    """What files say of a node is from the file with this path now."""
+    for table, column in (("observation", "node"), ("edge", "from_node")):
+        rows = change.transaction.rows(f"SELECT DISTINCT source FROM {table} WHERE {column} = ?", (node.id,))
+        for source in sources_by_id(change.transaction, {row[0] for row in rows}).values():
+            if source.type == "file" and source.uri != path:
+                sql = f"UPDATE {table} SET source = ? WHERE {column} = ? AND source = ?"
+                change.transaction.run(sql, (change.source_with_uri(source, path), node.id, source.id))
+                sql = (
+                    "DELETE FROM source WHERE id = ? AND NOT EXISTS (SELECT 1 FROM observation WHERE source = ?)"
+                    " AND NOT EXISTS (SELECT 1 FROM edge WHERE source = ?)"
+                )
+                change.transaction.run(sql, (source.id,) * 3)
 
 
 def forget_file(change: Change, path: str) -> int:

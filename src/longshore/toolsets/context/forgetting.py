@@ -57,8 +57,9 @@ def supersede(
             what = f"o{old.id} is true from {show_time(old.valid_from)} on, so it can't have been true until"
             fix = "with correction the new text takes its place as if it had never been true"
             raise ToolError(f"{what} {show_time(ended)}; {fix}")
-    known = change.current_at(old.node, text, begins)
-    by = known.id if known is not None and known.id != old.id else _insert(change, old, text, begins)
+    new = _new(change, old, text, begins)
+    known = next((each for each in change.same(new) if each.holds(begins, change.at) and each.id != old.id), None)
+    by = change.insert(new) if known is None else known.id
     if ended is not None and ended > change.at:
         # It is true until then: a row with that end takes its place, so what is true now is always a current row.
         ends = ended if old.valid_to is None else min(ended, old.valid_to)
@@ -69,19 +70,17 @@ def supersede(
     return by
 
 
-def _insert(change: Change, old: Observation, text: str, begins: Microseconds) -> int:
-    valid_to = old.valid_to if old.valid_to is not None and old.valid_to > begins else None
-    return change.insert(
-        Observation(
-            id=0,
-            node=old.node,
-            text=text,
-            source=0,
-            confidence=old.confidence,
-            valid_from=begins,
-            valid_to=valid_to,
-            recorded_at=change.at,
-        )
+def _new(change: Change, old: Observation, text: str, begins: Microseconds) -> Observation:
+    """A text in the place of an observation, from this source."""
+    return Observation(
+        id=0,
+        node=old.node,
+        text=text,
+        source=0,
+        confidence=old.confidence,
+        valid_from=begins,
+        valid_to=old.valid_to if old.valid_to is not None and old.valid_to > begins else None,
+        recorded_at=change.at,
     )
 
 
@@ -269,7 +268,7 @@ def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
         names = (*(derive_name(each.text) for each in reversed(left)), f"n{node.id}, whose text was purged")
         for name in names:
             with suppress(ToolError):  # another node has the name
-                change.change_node(node, NodeChange(name=name))
+                change.change_node(node, NodeChange(name=name), is_derived=True)
                 break
     sql = f"SELECT {EVENT} FROM event WHERE node = ? AND operation IN ('create', 'change')"
     for event in map(to_event, change.transaction.rows(sql, (node.id,))):

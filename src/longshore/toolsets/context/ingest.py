@@ -138,6 +138,9 @@ def ingest(
     states = store.file_states()
     if not tree.exists and not any(map(tree.covers, states)):
         raise FileError(path, "missing")
+    if tree.is_ignored and not any(map(tree.covers, states)):
+        what = "it is ignored, or in an ignored folder: a .gitignore names it, or it is made by git or other programs"
+        raise FileError(path, "invalid", what, "name another path, or change the .gitignore")
     return _Pass(store, tree, states, limits, source or NewSource(), progress, is_cancelled).run()
 
 
@@ -549,8 +552,9 @@ def _changed_words(
         parser, _, moved_from = states[work.path].parser.partition(" ") if work.path in states else (_MOVED, "", "")
         if parser == _MOVED:  # by a pass that was ended before it came to the links
             words |= words_of(work.path, work.declared) | words_of(moved_from, frozenset())
-        elif old != work.declared:
-            words |= words_of("", old ^ work.declared)
+        elif changed := old ^ work.declared:
+            # The file's own node is among them if somebody has forgotten it.
+            words |= words_of(work.path if (FILE, work.path) in changed else "", changed)
     return {word.encode() for word in words}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, json_length, longest_prefix
-from longshore.toolsets.context.packing import pack, show_time
+from longshore.text_search.query_text import parse
+from longshore.toolsets.context.packing import excerpt, notes_of, pack, show_time
 from longshore.toolsets.context.records import Hit, Observation, QueryResult, Source
 from longshore.toolsets.context.rows import to_json
 
@@ -16,18 +17,23 @@ _LEAST: Final = 80
 
 
 def pack_json(result: QueryResult, max_tokens: int) -> str:
-    """An object with `hits`, `total`, `more`, and a `cursor` if there are further hits; with `why` if there are none.
+    """An object with `hits`, `total` and `more`; a `cursor` if there are more; `notes` on what was searched for;
+    and `why` if there are no hits.
 
     Its quotes are escaped once more in the answer, and counted so. The hits share the room: each gets what those before
-    it left, so a text may be cut, which its `characters` says.
+    it left, so a text may be cut to what is around the words, which its `characters` says.
     """
     room = max_tokens * CHARACTERS_PER_TOKEN - _AROUND
     if not result.hits:
-        return to_json({"hits": [], "total": 0, "why": _cut(pack(result, max_tokens).text, room)})
+        why = _cut(pack(result, max_tokens).text, room)
+        return to_json({"hits": [], "total": result.total, "more": result.more, "why": why})
+    notes = _cut("\n".join(notes_of(result)), room // 3)
+    room -= _cost(notes) if notes else 0
+    terms = set(parse(result.query.text).terms)
     shown = list[dict[str, Any]]()
     for place, hit in enumerate(result.hits):
         share = room // (len(result.hits) - place)
-        made = _fitting(hit, share if shown else room)
+        made = _fitting(hit, terms, share if shown else room)
         cost = _cost(made)
         if cost > room and not shown:
             made = {"id": f"n{hit.node.id}", "name": _cut(hit.node.name, _LEAST)}
@@ -38,12 +44,14 @@ def pack_json(result: QueryResult, max_tokens: int) -> str:
         room -= cost
     end = result.query.offset + len(shown)
     answer: dict[str, Any] = {"hits": shown, "total": result.total, "more": result.more}
+    if notes:
+        answer["notes"] = notes
     if end < result.total or result.more:
         answer["cursor"] = str(end)
     return to_json(answer)
 
 
-def _fitting(hit: Hit, share: int) -> dict[str, Any]:
+def _fitting(hit: Hit, terms: set[str], share: int) -> dict[str, Any]:
     """A hit that takes no more than its share, unless its names alone do."""
     observations, contradictions = list[dict[str, Any]](), list[dict[str, Any]]()
     made = _node(hit) | {"observations": observations, "contradictions": contradictions}
@@ -63,7 +71,7 @@ def _fitting(hit: Hit, share: int) -> dict[str, Any]:
             if room < _LEAST:
                 observations.pop()
                 break
-            described["text"] = _cut(observation.text, room)
+            described["text"] = _cut(excerpt(observation.text, terms, room), room)
             described["characters"] = len(observation.text)
             break
     return made

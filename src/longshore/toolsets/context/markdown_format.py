@@ -29,7 +29,7 @@ def export_markdown(store: Store) -> Iterator[str]:
             where = "kind = ? AND retracted_at IS NULL ORDER BY name_key, id"
             for row in transaction.rows(f"SELECT {NODE} FROM node WHERE {where}", (kind,)):
                 found = details(transaction, to_node(row).id, NOW, time_ns() // 1000)
-                if found is not None:
+                if found is not None and (found.observations or not found.node.has_derived_name):
                     yield from _section(found)
 
 

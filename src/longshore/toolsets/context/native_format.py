@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from longshore.errors import ToolError
 from longshore.toolsets.context import postings
 from longshore.toolsets.context.changes import Change
-from longshore.toolsets.context.checks import check_change, check_text
+from longshore.toolsets.context.checks import check_change, check_text, to_word
 from longshore.toolsets.context.database import Database, Row, Transaction, marks
+from longshore.toolsets.context.forgetting import FORGOTTEN
 from longshore.toolsets.context.parameters import RELATED
 from longshore.toolsets.context.records import (
     NOTE,
@@ -88,6 +89,8 @@ class ImportReport(Struct, kw_only=True):
     edges: int = 0
     known: int = 0
     """Nodes, observations and edges that were there already."""
+    notes: dict[str, None] = {}
+    """What is stored in another form than it had, each once."""
     problems: list[str] = []
     """Lines that were left out, each with its number and why."""
 
@@ -189,7 +192,7 @@ class _Import:
         elif line.event is not None:
             self._add_event(line.event)
         elif line.file is not None:
-            self._insert("file_state", _FILE_STATE, line.file, "ON CONFLICT (path) DO NOTHING")
+            self._add_file(line.file)
         else:
             raise ToolError(f"line {number} says nothing")
 
@@ -222,6 +225,7 @@ class _Import:
         return int(row[0]) if row else self._insert("source", SOURCE, new)
 
     def _add_node(self, new: Node) -> int:
+        new = replace(new, kind=self._to_word(new.kind))
         fields = {name: getattr(new, name) for name in ("kind", "name", "path", "importance", "attributes")}
         checked = check_change(NodeChange(**fields), "its")
         new = replace(new, name=checked.name or "", kind=checked.kind or NOTE)
@@ -239,6 +243,12 @@ class _Import:
             self._touched[known.id] = None
         self._report.known += 1
         return known.id
+
+    def _to_word(self, text: str) -> str:
+        """A kind or relation as it may be."""
+        if text != (word := to_word(text)):
+            self._report.notes[f"{text!r} is stored as {word!r}"] = None
+        return word
 
     def _add_observation(self, new: Observation) -> int:
         new = replace(new, text=check_text(new.text))
@@ -262,7 +272,7 @@ class _Import:
         return id_
 
     def _add_edge(self, new: Edge) -> int:
-        relation = check_change(NodeChange(kind=new.relation), "its").kind or RELATED
+        relation = check_change(NodeChange(kind=self._to_word(new.relation)), "its").kind or RELATED
         ends = (self._ids["node"][new.from_node], relation, self._ids["node"][new.to_node])
         same = "SELECT id FROM edge WHERE from_node = ? AND relation = ? AND to_node = ?"
         row = self._transaction.row(f"{same} AND recorded_at = ? AND valid_from = ? ORDER BY id", (*ends, *_times(new)))
@@ -286,6 +296,13 @@ class _Import:
             return  # the store has one row for both
         sql = "INSERT INTO contradiction (older, newer, recorded_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         self._transaction.run(sql, (*ids, new.recorded_at))
+
+    def _add_file(self, new: FileState) -> None:
+        """What a file is like. One that may be another here is read again by the next pass, or dropped."""
+        known = self._transaction.row("SELECT hash FROM file_state WHERE path = ?", (new.path,))
+        if known is None or known[0] != new.hash:
+            state = new if self._is_empty else replace(new, parser=FORGOTTEN)
+            self._insert("file_state", _FILE_STATE, state, "ON CONFLICT (path) DO UPDATE SET parser = excluded.parser")
 
     def _add_event(self, new: Event) -> None:
         """Only an empty store takes events over: another has its own."""

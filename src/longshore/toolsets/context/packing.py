@@ -8,7 +8,8 @@ Names have no source of their own, and stand in quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, final
 
@@ -19,6 +20,7 @@ from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, cut_line, fit_
 from longshore.text_search.query_text import QUERY_CHARACTERS, parse
 from longshore.text_search.tokenizer import to_terms
 from longshore.toolsets.context.candidates import TERMS
+from longshore.toolsets.context.checks import to_word
 from longshore.toolsets.context.records import (
     Contradiction,
     Hit,
@@ -38,6 +40,8 @@ COUNTS_CHARACTERS: Final = 120
 """For the line of counts, which is not known before the rest is."""
 LEAST_TEXT: Final = 120
 """Less of a text is not worth its label."""
+PIECE: Final = 120
+"""Characters of a part of a long line: an excerpt begins at one."""
 REPEATED: Final = 0.9
 """Two texts that have so much of their terms in common say the same, and one is shown."""
 _WORDS_SHOWN: Final = 8
@@ -48,6 +52,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST: Final = -62_135_596_800_000_000
 _LATEST: Final = 253_402_300_799_000_000
 """The first second of the year 1 and the last one of 9999, beyond which no calendar goes."""
+_PIECE: Final = re.compile(rf".{{1,{PIECE}}}(?:\s|\Z)|.{{1,{PIECE}}}", re.DOTALL)
 _QUOTES: Final = {ord(mark): '"' for mark in "“”"}
 _UNSEEN: Final = re.compile(f"[{CONTROLS}{MARKS}{TAGS}]")
 
@@ -77,7 +82,7 @@ class _Packing:
         self._terms = set(parse(result.query.text).terms)
         self._notes = list[str]()
         self._room = max_tokens * CHARACTERS_PER_TOKEN // 3
-        for note in _notes(result):
+        for note in notes_of(result):
             self._take(cut_line(note, max_tokens), self._notes)
         used = sum(json_length(note) + 2 for note in self._notes)
         self._room = max_tokens * CHARACTERS_PER_TOKEN - used - COUNTS_CHARACTERS
@@ -153,10 +158,11 @@ def _counts(result: QueryResult, shown: int) -> str:
     return f"{total}, {offset + 1}–{offset + shown} shown{following}:"
 
 
-def _notes(result: QueryResult) -> list[str]:
+def notes_of(result: QueryResult) -> list[str]:
     """What to know before reading the hits."""
     notes = _times(result.query.moment)
-    notes += [f'No text has the phrase "{phrase}"; these have its words.' for phrase in result.missing_phrases]
+    looked_in = "No text" if result.phrase_nodes is None else f"None of the best {result.phrase_nodes:,} nodes"
+    notes += [f'{looked_in} has the phrase "{phrase}"; these have its words.' for phrase in result.missing_phrases]
     notes += _unknown(result)
     return notes + ([_CUT] if result.is_cut else [])
 
@@ -190,7 +196,7 @@ def _explain_empty(result: QueryResult) -> str:
     """Why there are no hits: nothing was found is not the same as nothing is known."""
     query = result.query
     if query.offset and result.total:
-        return f"There are only {result.total:,} hits; the cursor is beyond them."
+        return f"There {'is' if result.total == 1 else 'are'} only {many(result.total, 'hit')}; the cursor is beyond."
     if not result.nodes and not result.filtered and not result.other_times:
         return "Nothing is stored yet: add_context adds what is worth remembering, ingest_path reads files."
     if not result.words and (query.kinds or query.path):
@@ -225,15 +231,20 @@ def _hit_line(hit: Hit) -> str:
 
 def node_line(node: Node) -> str:
     """A node's id, kind, name and path."""
-    line = f"n{node.id} {one_line(node.kind)}: {quoted(node.name)}"
+    line = f"n{node.id} {to_word(node.kind)}: {quoted(node.name)}"
     if node.path and node.path != node.name:
-        line += f" ({cut_line(one_line(node.path), NAME_CHARACTERS)})"
+        line += f" ({plain_or_quoted(node.path)})"
     return line
 
 
 def quoted(name: str) -> str:
     """A name in quotes that it can't end: whoever added the node chose it, and no label says so."""
     return f"“{cut_line(one_line(name).translate(_QUOTES), NAME_CHARACTERS)}”"
+
+
+def plain_or_quoted(text: str) -> str:
+    """A path or the name of a client: in quotes if it has what could pass for a part of our line."""
+    return cut_line(text, NAME_CHARACTERS) if text == to_word(text) else quoted(text)
 
 
 def one_line(text: str) -> str:
@@ -250,8 +261,11 @@ def source_name(source: Source | None) -> str:
     """A source in few words, such as `agent alice`."""
     if source is None:
         return "an unknown source"
-    name = f"{source.type} {source.uri or source.actor or source.client}".strip()
-    return cut_line(one_line(name), NAME_CHARACTERS)
+    return (
+        f"{source.type} {plain_or_quoted(name)}"
+        if (name := source.uri or source.actor or source.client)
+        else source.type
+    )
 
 
 def many(count: int, noun: str) -> str:
@@ -272,35 +286,51 @@ def indented(text: str) -> str:
 
 
 def excerpt(text: str, terms: set[str], room: int) -> str:
-    """A text cut to so many JSON characters as it will be indented: whole, or the lines around most of the terms."""
+    """A text cut to so many JSON characters as it will be indented: whole, or around where it has most of the terms."""
     cost = json_length(indented(text)) - 2
     if cost <= room:
         return text
-    lines = text.splitlines() or [text]
-    having = [len(terms.intersection(to_terms(line))) for line in lines]
-    start = _best_start(lines, having, room)
-    kept = "\n".join(lines[start:])
-    mark = f"… ({start} line{'s' * (start > 1)} before)\n" if start else ""
+    start = _best_start(_pieces(text), terms, room // 2)
+    before = text[:start]
+    if len((before + "|").splitlines()) > len(before.splitlines()):  # a line begins there
+        lines = len(before.splitlines())
+        mark = f"… ({many(lines, 'line')} before)\n" if lines else ""
+    else:
+        mark = f"… ({start:,} characters before) "
+    kept = text[start : start + max(0, room)]
     while kept and json_length(indented(mark + kept)) + 40 > room:
         over = json_length(indented(mark + kept)) + 40 - room
         kept = kept[: -max(1, over // 6)]
-    left = len(text) - len(kept) - sum(len(line) + 1 for line in lines[:start])
-    return f"{mark}{kept.rstrip()}… ({left:,} characters more)" if kept.strip() else ""
+    left = len(text) - start - len(kept)
+    return f"{mark}{kept.rstrip()}{f'… ({left:,} characters more)' if left else ''}" if kept.strip() else ""
 
 
-def _best_start(lines: list[str], having: list[int], room: int) -> int:
-    """The line after which the most terms follow soon; the first if its beginning has as many."""
-    best, best_value = 0, 0
-    for start in range(len(lines)):
-        value = used = 0
-        for line, count in zip(lines[start:], having[start:], strict=True):
-            used += len(line) + 4
-            if used > room // 2 and used > len(line) + 4:  # at least one line; others are to follow what is found
-                break
-            value += count
-        if value > best_value:
+def _pieces(text: str) -> Iterator[str]:
+    """The lines of a text, long ones in pieces."""
+    for line in text.splitlines(keepends=True):
+        yield from [line] if len(line) <= PIECE else _PIECE.findall(line)
+
+
+def _best_start(pieces: Iterable[str], terms: set[str], room: int) -> int:
+    """Where in the text to begin so that most of the terms follow soon; 0 if its beginning has as many.
+
+    If there is room, a piece before the first of them is shown, too.
+    """
+    found = [(piece, terms.intersection(to_terms(piece))) for piece in pieces]
+    having, used, end = Counter[str](), 0, 0
+    best, best_value = 0, (0, 0)
+    for start, (piece, leaving) in enumerate(found):
+        while end < len(found) and (end <= start or used + len(found[end][0]) + 4 <= room):
+            used += len(found[end][0]) + 4
+            having.update(found[end][1])
+            end += 1
+        if (value := (len(+having), having.total())) > best_value:
             best, best_value = start, value
-    return best
+        used -= len(piece) + 4
+        having.subtract(leaving)
+    if best:
+        best = next(place for place in range(best, len(found)) if found[place][1]) - (room > 2 * PIECE)
+    return sum(len(piece) for piece, _ in found[:best])
 
 
 def show_time(at: Microseconds) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from longshore.errors import ToolError
 from longshore.registry.token_budget import MaxTokens
 from longshore.schema.annotations import Hidden
+from longshore.toolsets.context.checks import to_word
 from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, NewItem, NewLink, Targets
 from longshore.toolsets.context.secret_rules import MARKER
 from longshore.toolsets.context.secret_texts import remove_secrets
@@ -70,6 +71,11 @@ class SecretRemover:
         self._removed += count
         return text
 
+    def clean_word(self, text: str | None) -> str | None:
+        """A kind or relation without credentials."""
+        cleaned = self.clean(text)
+        return cleaned if cleaned is None or cleaned == text else to_word(cleaned)
+
     @property
     def note(self) -> str:
         """What to say of those that were removed."""
@@ -85,12 +91,10 @@ def to_items(given: Sequence[Item]) -> tuple[list[NewItem], str]:
 
 
 def _without_secrets(item: Item, secrets: SecretRemover) -> Item:
-    links = [
-        Link(to=secrets.clean(link.to), relation=secrets.clean(link.relation or RELATED)) for link in item.links or ()
-    ]
+    links = [Link(to=secrets.clean(link.to), relation=secrets.clean_word(link.relation)) for link in item.links or ()]
     return replace(
         item,
-        kind=secrets.clean(item.kind),
+        kind=secrets.clean_word(item.kind),
         name=secrets.clean(item.name),
         text=secrets.clean(item.text),
         path=secrets.clean(item.path),

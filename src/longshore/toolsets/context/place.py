@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from longshore.errors import StoreError
 from longshore.files import user_directory
+from longshore.sandbox.file_errors import FileError
+from longshore.sandbox.path_text import absolute_text
 from longshore.sandbox.roots import is_within
 
 FOLDER: Final = ".contextgraph"
@@ -24,6 +26,8 @@ PROJECT_FILES: Final = (
 """Names that the top folder of a project has."""
 
 
+_SQLITE_NAME: Final = re.compile(r"(.*/)?(:memory:|file:.*)", re.DOTALL)
+"""Also after the working directory, which a relative path is given."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -47,6 +51,20 @@ class Place(Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it is there, if the project has no folder for it."""
 
+    def stored_path(self, given: str, first_root: str) -> str:
+        """A path as nodes have it: from the project on, or absolute outside of it; empty for the project itself.
+
+        It is read as `ingest_path` reads it. What can be no path, such as an address, stays as it is.
+        """
+        if not given or "://" in given:
+            return given
+        try:
+            real = os.path.realpath(absolute_text(given, first_root))
+        except (FileError, ValueError):
+            return given
+        path = os.path.relpath(real, self.project) if self.project and is_within(real, self.project) else real
+        return "" if path == "." else path
+
 
 def find_place(configured: str, roots: Sequence[str], environ: Mapping[str, str] | None = None) -> Place:
     """The configured place, else one in the first root's project, else in the state directory. Raises StoreError."""
@@ -54,6 +72,9 @@ def find_place(configured: str, roots: Sequence[str], environ: Mapping[str, str]
     top = project or (roots[0] if roots else "")
     if configured:
         is_address(configured)  # raises for what can't be opened
+        if _SQLITE_NAME.fullmatch(configured):
+            what = "it is SQLite's name for a memory that ends with the process, or for options of a file"
+            raise StoreError(configured, what, "name a file by its path")
         return Place(address=configured, project=top)
     if project is not None:
         return Place(address=_own_file(project), project=project)

@@ -102,7 +102,12 @@ class _Connected:
     def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.Cursor[Row]:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise psycopg.errors.QueryCanceled
-        return self._connection.execute(_numbered(sql), values)
+        try:
+            return self._connection.execute(_numbered(sql), values)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None and not self._connection.closed:
+                raise psycopg.ProgrammingError(str(error)) from None  # it was too large to be sent
+            raise
 
 
 @final

@@ -158,7 +158,8 @@ def rebuild(transaction: Transaction) -> int:
         transaction.run(f"DELETE FROM {table}")
     transaction.run("UPDATE totals SET tokenizer = ?, nodes = 0, texts = 0, terms = 0 WHERE id = 1", (INDEX_VERSION,))
     postings, done = Postings(transaction), 0
-    for table, columns in (("node", "id, 0, name, path"), ("observation", "node, id, text, ''")):
+    name = "CASE WHEN has_derived_name = 1 THEN '' ELSE name END"  # its text has these words
+    for table, columns in (("node", f"id, 0, {name}, path"), ("observation", "node, id, text, ''")):
         ended = "retracted_at" if table == "node" else "superseded_at"
         last = 0
         while rows := transaction.rows(

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from longshore.errors import ToolError
 from longshore.toolsets.context.database import Transaction, batches, marks
+from longshore.toolsets.context.derived_names import with_names
 from longshore.toolsets.context.records import (
+    NOW,
     Details,
     Edge,
     Event,
@@ -65,7 +67,7 @@ def edge(transaction: Transaction, id_: int) -> Edge:
     return to_edge(row)
 
 
-def targeted(transaction: Transaction, targets: Targets) -> Targeted:
+def targeted(transaction: Transaction, targets: Targets, now: Microseconds) -> Targeted:
     """What ids name. Raises ToolError for one that names nothing."""
     nodes = {id_: node(transaction, id_) for id_ in targets.nodes}
     observations = {id_: observation(transaction, id_) for id_ in targets.observations}
@@ -73,10 +75,10 @@ def targeted(transaction: Transaction, targets: Targets) -> Targeted:
     owners = {o.node for o in observations.values()} | {e.from_node for e in edges.values()}
     owners |= {e.to_node for e in edges.values()}
     return Targeted(
-        nodes=tuple(nodes.values()),
+        nodes=tuple(with_names(transaction, nodes.values(), NOW, now)),
         observations=tuple(observations.values()),
         edges=tuple(edges.values()),
-        owners=nodes_by_id(transaction, owners),
+        owners=named_nodes(transaction, owners, NOW, now),
     )
 
 
@@ -100,6 +102,26 @@ def observations_of(
         sql = f"SELECT {OBSERVATION} FROM observation WHERE node IN ({marks(batch)}) AND {condition} ORDER BY id DESC"
         for row in transaction.rows(sql, (*batch, *values)):
             found.setdefault(row[1], []).append(to_observation(row))
+    return found
+
+
+def named_nodes(transaction: Transaction, ids: set[int], moment: Moment, now: Microseconds) -> dict[int, Node]:
+    """These nodes, retracted ones too, with the names that they have at a moment."""
+    nodes = with_names(transaction, nodes_by_id(transaction, ids).values(), moment, now)
+    return {node.id: node for node in nodes}
+
+
+def known_nodes(
+    transaction: Transaction, nodes: Iterable[int], moment: Moment, now: Microseconds, *, by_edges: bool = True
+) -> set[int]:
+    """Those of the nodes that an observation is about at a moment, or an edge."""
+    listed, found = list(nodes), set[int]()
+    edges = (("from_node", "edge"), ("to_node", "edge")) if by_edges else ()
+    for column, table in (("node", "observation"), *edges):
+        condition, values = holds(table, moment, now)
+        for batch in batches(listed):
+            sql = f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN ({marks(batch)}) AND {condition}"
+            found.update(row[0] for row in transaction.rows(sql, (*batch, *values)))
     return found
 
 
@@ -151,12 +173,12 @@ def details(
         edges = edges_of(transaction, [node], moment, now)
     ends = {end for edge in edges for end in (edge.from_node, edge.to_node)}
     return Details(
-        node=to_node(row),
+        node=with_names(transaction, [to_node(row)], moment, now)[0],
         observations=tuple(observations),
         edges=tuple(edges),
         contradicting=contradicting_of(transaction, (o.id for o in observations), moment, now),
         sources=sources_by_id(transaction, {each.source for each in (*observations, *edges)}),
-        neighbours=nodes_by_id(transaction, ends - {node}),
+        neighbours=named_nodes(transaction, ends - {node}, moment, now),
     )
 
 
@@ -175,7 +197,7 @@ def neighbourhood(
         seen.update(frontier)
         if not frontier:
             break
-    nodes = nodes_by_id(transaction, seen)
+    nodes = named_nodes(transaction, seen, moment, now)
     return nodes, [edge for edge in edges.values() if edge.from_node in nodes and edge.to_node in nodes]
 
 

@@ -111,6 +111,9 @@ class Node(Struct, frozen=True, kw_only=True):
     updated_at: Microseconds = 0
     retracted_at: Microseconds | None = None
     retracted_as: Literal["retracted", "not in file"] | None = None
+    has_derived_name: bool = False
+    """Nobody gave it a name: what is shown instead begins a text that is true at the asked time. The stored name is the
+    beginning of its last text, by which the same text without a name is recognised."""
 
 
 class Observation(Interval, frozen=True, kw_only=True):
@@ -361,6 +364,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     unknown: tuple[UnknownTerm, ...] = ()
     missing_phrases: tuple[str, ...] = ()
     """Quoted phrases that no hit has: the hits have their words."""
+    phrase_nodes: int | None = None
+    """In so many texts they were looked for; None: in all."""
     filtered: int = 0
     """Nodes with the words that the filters or the moment left out; counted when there are no hits."""
     other_times: int = 0

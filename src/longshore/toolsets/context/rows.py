@@ -20,7 +20,10 @@ from longshore.toolsets.context.records import (
     Source,
 )
 
-NODE: Final = "id, kind, name, path, importance, pinned, attributes, created_at, updated_at, retracted_at, retracted_as"
+NODE: Final = (
+    "id, kind, name, path, importance, pinned, attributes, created_at, updated_at, retracted_at, retracted_as,"
+    " has_derived_name"
+)
 _INTERVAL: Final = "valid_from, valid_to, recorded_at, superseded_at, ended_at, closed_as, superseded_by, reason"
 OBSERVATION: Final = "id, node, text, source, confidence, " + _INTERVAL
 EDGE: Final = "id, from_node, relation, to_node, source, weight, " + _INTERVAL
@@ -30,7 +33,8 @@ EVENT: Final = "sequence, at, actor, operation, node, observation, edge, detail"
 
 
 def to_node(row: Row) -> Node:
-    id_, kind, name, path, importance, pinned, attributes, created_at, updated_at, retracted_at, retracted_as = row
+    id_, kind, name, path, importance, pinned, attributes, created_at, updated_at, retracted_at, *rest = row
+    retracted_as, has_derived_name = rest
     return Node(
         id=id_,
         kind=kind,
@@ -43,6 +47,7 @@ def to_node(row: Row) -> Node:
         updated_at=updated_at,
         retracted_at=retracted_at,
         retracted_as=retracted_as,
+        has_derived_name=bool(has_derived_name),
     )
 
 

@@ -174,7 +174,16 @@ _FIRST: tuple[str, ...] = (
     "INSERT INTO totals VALUES (1, 0, 0, 0, 0)",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST,)
+# A node without a name of its own is shown by a text that is true at the asked time. Before, the name that was made of
+# its first text was one like others.
+_DERIVED_NAMES: tuple[str, ...] = (
+    "ALTER TABLE node ADD COLUMN has_derived_name {integer} NOT NULL DEFAULT 0",
+    "UPDATE node SET has_derived_name = 1 WHERE path = '' AND EXISTS (SELECT 1 FROM observation"
+    " WHERE observation.node = node.id AND (text = name OR substr(text, 1, length(name) + 1) = name || '\n'"
+    " OR (length(name) > 70 AND substr(text, 1, length(name)) = name)))",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _DERIVED_NAMES)
 """Number n brings a store from version n to n + 1. A released one is never changed."""
 
 

@@ -21,6 +21,7 @@ from typing import Final, Literal, final
 from msgspec.structs import replace
 
 from longshore.text_search.query_text import QueryText, parse, plain
+from longshore.text_search.tokenizer import to_terms
 from longshore.toolsets.context.candidates import (
     TERMS,
     KnownTerm,
@@ -28,6 +29,7 @@ from longshore.toolsets.context.candidates import (
     best_observations,
     count_at_other_times,
     look_up,
+    nodes_with_all,
     read_totals,
     score,
     words_like,
@@ -43,7 +45,7 @@ from longshore.toolsets.context.ranking import (
     preference,
     seed_shares,
 )
-from longshore.toolsets.context.reading import observations_of
+from longshore.toolsets.context.reading import known_nodes, named_nodes, observations_of
 from longshore.toolsets.context.records import (
     Hit,
     Microseconds,
@@ -56,14 +58,15 @@ from longshore.toolsets.context.rows import (
     holds,
     is_past,
     name_key,
-    nodes_by_id,
     sources_by_id,
     was_there,
 )
-from longshore.toolsets.context.selecting import SELECTED, NodeFilter, where_chosen
+from longshore.toolsets.context.selecting import SELECTED, NodeFilter, check_kinds, where_chosen
 
 POOL: Final = 100
 """Candidates that are ranked; with phrases, which are looked for in their texts, five times as many."""
+PHRASE_NODES: Final = 5_000
+"""Nodes with all words of a phrase whose texts are read. More take a second."""
 FEW: Final = 3
 """With fewer candidates, unknown words are taken for typing errors."""
 LINKS: Final = 50
@@ -87,20 +90,22 @@ _FILTER: Final = re.compile(r'(?<!\S)(kind|path):(?:"([^"]+)"|(\S+))')
 
 def search(transaction: Transaction, query: Query, now: Microseconds) -> QueryResult:
     """The hits of a query. Raises ToolError."""
-    return _Search(transaction, _with_filters(query), now).result()
+    return _Search(transaction, with_filters(query), now).result()
 
 
-def _with_filters(query: Query) -> Query:
-    """The query with the filters of its text as fields."""
+def with_filters(query: Query) -> Query:
+    """The query with the filters of its text as fields. Raises ToolError for too many."""
     kinds, path = list(query.kinds), query.path
     for name, quoted, word in _FILTER.findall(query.text):
         if name == "kind":
             kinds += [kind for kind in (quoted or word).split(",") if kind]
         else:
             path = quoted or word
+    kinds = list(dict.fromkeys(kinds))
+    check_kinds(kinds)
     text = _SURROGATE.sub(" ", _FILTER.sub(" ", query.text))
     path = path.removeprefix("./").rstrip("/")
-    return replace(query, text=text, kinds=tuple(dict.fromkeys(kinds)), path=path)
+    return replace(query, text=text, kinds=tuple(kinds), path=path)
 
 
 @final
@@ -115,6 +120,7 @@ class _Search:
         self._known_at = now if query.moment.known_at is None else query.moment.known_at
         self._text: QueryText = parse(query.text)
         self._totals: Totals = read_totals(transaction)
+        self._is_phrase_cut = False
         self._rows = dict[int, Row]()
         """What filters and preferences need of the nodes that were looked at."""
 
@@ -137,7 +143,7 @@ class _Search:
                 found = self._first(scores, self._pool)
         missing = tuple[str, ...]()
         if self._text.phrases:
-            found, missing = self._with_phrases(found)
+            found, missing = self._with_phrases(found, scores, known)
         exact = self._exact(found)
         ranked, linked = self._rank(found | exact)
         words = tuple(
@@ -151,6 +157,7 @@ class _Search:
             more=len(found) >= self._pool,
             unknown=words,
             missing_phrases=missing,
+            phrase_nodes=PHRASE_NODES if self._is_phrase_cut else None,
             filtered=0 if ranked else len(scores),
             other_times=0 if ranked else self._count_at_other_times([*terms, *chain(*past.values())]),
             words=len(self._text.words),
@@ -212,16 +219,23 @@ class _Search:
 
     def _passing(self, nodes: list[int]) -> list[int]:
         """Those that exist at the moment and that the filters let through, in the same order."""
-        columns = "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name, retracted_as"
+        columns = (
+            "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name, retracted_as,"
+            " has_derived_name"
+        )
         for batch in batches(node for node in nodes if node not in self._rows):
             rows = self._transaction.rows(f"SELECT {columns} FROM node WHERE id IN ({marks(batch)})", batch)
             self._rows.update((row[0], row) for row in rows)
         passing = [node for node in nodes if node in self._rows and self._passes(self._rows[node])]
+        if derived := {node for node in passing if self._rows[node][10]}:
+            # Such a node is only what its texts say.
+            saying = known_nodes(self._transaction, derived, self._moment, self._now, by_edges=False)
+            passing = [node for node in passing if node not in derived or node in saying]
         if not self._past:
             return passing
-        young = [node for node in passing if self._rows[node][6] > min(self._valid_at, self._known_at)]
+        young = {node for node in passing if self._rows[node][6] > min(self._valid_at, self._known_at)}
         # Created later: it counts if something is known of it that was true then.
-        seen = observations_of(self._transaction, young, self._moment, self._now)
+        seen = known_nodes(self._transaction, young, self._moment, self._now)
         return [node for node in passing if node not in young or node in seen]
 
     def _passes(self, row: Row) -> bool:
@@ -238,27 +252,51 @@ class _Search:
         text = self._query.text.strip().strip('"')
         if not text or len(text) > 500:
             return {}
-        where = "name_key IN (?, ?) OR (path = ? AND path <> '' AND name = path)"
+        where = "(name_key IN (?, ?) AND has_derived_name = 0) OR (path = ? AND path <> '' AND name = path)"
         sql = f"SELECT id FROM node WHERE {where} ORDER BY id LIMIT ?"
         rows = self._transaction.rows(sql, (name_key(text, ""), name_key(text, "/"), text, POOL))
         best = max(found.values(), default=1.0)
         return {node: EXACT * best + found.get(node, 0.0) for node in self._passing([row[0] for row in rows])}
 
-    def _with_phrases(self, found: dict[int, float]) -> tuple[dict[int, float], tuple[str, ...]]:
-        """Those that have each phrase, or all of them for a phrase that none has; and such phrases."""
-        observations = observations_of(self._transaction, found, self._moment, self._now)
-        texts = {
-            node: plain(" \n ".join((self._rows[node][8], *(o.text for o in observations.get(node, ())))))
-            for node in found
-        }
-        missing = list[str]()
+    def _with_phrases(
+        self, found: dict[int, float], scores: Mapping[int, float], known: Mapping[str, KnownTerm]
+    ) -> tuple[dict[int, float], tuple[str, ...]]:
+        """Those that have each phrase, or all of them for a phrase that none has; and such phrases.
+
+        A phrase is looked for in the best hits, and in those that have all of its words however far behind they are.
+        """
+        texts, missing = dict[int, str](), list[str]()
+        has_all = len(found) < self._pool
         for phrase in self._text.phrases:
-            having = {node: value for node, value in found.items() if phrase in texts[node]}
+            candidates = found if has_all else found | self._with_words(phrase, scores, known)
+            texts |= self._plain_texts(node for node in candidates if node not in texts)
+            having = {node: value for node, value in candidates.items() if phrase in texts[node]}
             if having:
-                found = having
+                found, has_all = having, True
             else:
                 missing.append(phrase)
         return found, tuple(missing)
+
+    def _with_words(self, phrase: str, scores: Mapping[int, float], known: Mapping[str, KnownTerm]) -> dict[int, float]:
+        """The best nodes that have all words of a phrase."""
+        terms = to_terms(phrase)
+        if any(term not in known for term in terms):
+            return {}
+        having = nodes_with_all(self._transaction, [known[term] for term in terms], self._moment, self._now)
+        self._is_phrase_cut |= len(having) > PHRASE_NODES
+        return self._first({node: scores[node] for node in having if node in scores}, PHRASE_NODES)
+
+    def _plain_texts(self, nodes: Iterable[int]) -> dict[int, str]:
+        """The names and texts of nodes, as phrases are looked for in them."""
+        listed = list(nodes)
+        said = observations_of(self._transaction, listed, self._moment, self._now)
+        return {
+            node: plain(" \n ".join((self._name_in_search(node), *(o.text for o in said.get(node, ())))))
+            for node in listed
+        }
+
+    def _name_in_search(self, node: int) -> str:
+        return "" if self._rows[node][10] else self._rows[node][8]
 
     # -- ranking
 
@@ -333,9 +371,11 @@ class _Search:
     ) -> tuple[Hit, ...]:
         page = ranked[self._query.offset : self._query.offset + self._query.limit]
         shown = [node for node, _ in page]
-        nodes = nodes_by_id(self._transaction, set(shown))
+        leading = {linked[node] for node in shown if node in linked}
+        nodes = named_nodes(self._transaction, leading.union(shown), self._moment, self._now)
         observations = self._best_first(shown, terms)
-        contradictions = contradictions_of(self._transaction, observations, self._moment, self._now)
+        said_by = {node: observations.get(node, []) for node in shown}
+        contradictions = contradictions_of(self._transaction, said_by, self._moment, self._now)
         said = {
             node: [*observations.get(node, ()), *(c.observation for c in contradictions.get(node, ()) if c.observation)]
             for node in shown
@@ -346,7 +386,7 @@ class _Search:
                 node=nodes[node],
                 score=rank,
                 found_by=self._found_by(node, linked, exact),
-                linked_from=self._rows[linked[node]][8] if node in linked else "",
+                linked_from=nodes[linked[node]].name if node in linked else "",
                 observations=tuple(observations.get(node, ())),
                 contradictions=tuple(contradictions.get(node, ())),
                 sources={each.source: sources[each.source] for each in said[node]},

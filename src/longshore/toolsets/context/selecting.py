@@ -11,12 +11,15 @@ from msgspec import Struct
 
 from longshore.errors import ToolError
 from longshore.toolsets.context.database import Transaction, batches, marks
-from longshore.toolsets.context.reading import find_nodes
+from longshore.toolsets.context.derived_names import with_names
+from longshore.toolsets.context.reading import find_nodes, named_nodes
 from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, Node
 from longshore.toolsets.context.rows import NODE, nodes_by_id, to_node
 
 SELECTED: Final = 10_000
 """Nodes that a filter chooses at most."""
+MOST_KINDS: Final = 100
+"""Of one filter. A database takes a thousand values in one question."""
 RECENT_EVENTS: Final = 10
 """Looked at for each of the nodes that have changed last: one change of a node has several."""
 ID: Final = re.compile(r"([noe])([1-9][0-9]{0,17})")
@@ -54,9 +57,16 @@ def select_nodes(transaction: Transaction, chosen: NodeFilter, *, retracted: boo
     return found
 
 
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Raise a ToolError for too many."""
+    if len(kinds) > MOST_KINDS:
+        raise ToolError(f"{len(kinds):,} kinds; at most {MOST_KINDS} are chosen by: name those that matter, or none")
+
+
 def where_chosen(chosen: NodeFilter) -> tuple[str, list[str]]:
     """The condition that a filter chooses a node, and its values. Raises ToolError for an empty filter."""
     conditions, values = list[str](), list[str]()
+    check_kinds(chosen.kinds)
     if chosen.kinds:
         conditions.append(f"kind IN ({marks(chosen.kinds)})")
         values += chosen.kinds
@@ -90,13 +100,14 @@ def resolve(
     """
     match = ID.fullmatch(reference.strip())
     if match is None:
-        return find_nodes(transaction, reference, moment, now, include_retracted=include_retracted)
+        nodes = find_nodes(transaction, reference, moment, now, include_retracted=include_retracted)
+        return with_names(transaction, nodes, moment, now)
     id_, sql = int(match[2]), {"o": "SELECT node FROM observation", "e": "SELECT from_node, to_node FROM edge"}
     ids = [id_]
     if match[1] != "n":
         row = transaction.row(f"{sql[match[1]]} WHERE id = ?", (id_,))
         ids = list(row) if row else []
-    found = nodes_by_id(transaction, set(ids))
+    found = named_nodes(transaction, set(ids), moment, now)
     return [found[each] for each in dict.fromkeys(ids) if each in found]
 
 

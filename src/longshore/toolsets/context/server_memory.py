@@ -15,10 +15,12 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, encode
 
 from longshore.errors import ToolError
+from longshore.toolsets.context.checks import to_word
+from longshore.toolsets.context.derived_names import with_names
 from longshore.toolsets.context.native_format import EXPORT_SECONDS, ImportReport, rows_of
 from longshore.toolsets.context.parameters import RELATED
 from longshore.toolsets.context.records import CONCEPT, NOTE, NOW, NewItem, NewLink, NewSource, Node
-from longshore.toolsets.context.rows import holds
+from longshore.toolsets.context.rows import NODE, holds, name_key, to_node
 from longshore.toolsets.context.secret_texts import remove_secrets
 from longshore.toolsets.context.store import Store
 
@@ -66,8 +68,11 @@ class _Import:
     def __init__(self, store: Store, source: NewSource) -> None:
         self._store, self._source = store, source
         self._before = store.status()
-        self._waiting = list[tuple[int, NewItem]]()
-        """Items that are not added yet, each with its line."""
+        self._waiting = list[tuple[int, str, NewItem]]()
+        """Items that are not added yet, each with its line and its name there."""
+        self._names = dict[tuple[str, str], str]()
+        """The name of the file by the kind and key under which it is stored."""
+        self._notes = dict[str, None]()
         self._relations = list[tuple[int, Relation]]()
         self._nodes = dict[str, Node]()
         """The nodes of the names of the file."""
@@ -79,12 +84,29 @@ class _Import:
     def take(self, line: Entity | Relation, number: int) -> None:
         if isinstance(line, Relation):
             from_, to, relation = map(_without_secrets, (line.from_, line.to, line.relation_type))
-            self._relations.append((number, Relation(from_=from_, to=to, relation_type=relation)))
+            self._relations.append((number, Relation(from_=from_, to=to, relation_type=self._to_word(relation))))
             return
-        kind, name = _without_secrets(line.entity_type), _without_secrets(line.name)
+        kind, name = self._to_word(_without_secrets(line.entity_type)) or NOTE, _without_secrets(line.name)
+        stored = self._stored_name(kind, name)
         for text in line.observations or [""]:
-            self._add_later(number, NewItem(kind=kind or NOTE, name=name, text=_without_secrets(text)))
+            self._add_later(number, name, NewItem(kind=kind, name=stored, text=_without_secrets(text)))
         self._texts += len(line.observations)
+
+    def _stored_name(self, kind: str, name: str) -> str:
+        """A name under which no other entity of the file is stored: here case and spaces don't tell two apart."""
+        if not name.strip():
+            return name  # it is refused
+        numbered = chain((name,), (f"{name} ({number})" for number in count(2)))
+        stored = next(each for each in numbered if self._names.setdefault((kind, name_key(each, "")), name) == name)
+        if stored != name:
+            self._notes[f"{name!r} is stored as {stored!r}: another name differs from it in case or spaces only"] = None
+        return stored
+
+    def _to_word(self, text: str) -> str:
+        """A kind or relation as it may be."""
+        if text != (word := to_word(text)):
+            self._notes[f"{text!r} is stored as {word!r}"] = None
+        return word
 
     def finish(self) -> ImportReport:
         self._add_waiting()
@@ -95,13 +117,15 @@ class _Import:
                 self.report(number, problem)
                 continue
             link = NewLink(to=f"n{end.id}", relation=relation.relation_type or RELATED)
-            self._add_later(number, NewItem(kind=start.kind, name=start.name, path=start.path, links=(link,)))
+            item = NewItem(kind=start.kind, name=start.name, path=start.path, links=(link,))
+            self._add_later(number, relation.from_, item)
         self._add_waiting()
         before, after, more = self._before, self._store.status(), len(self._problems) - MOST_PROBLEMS
         made = ImportReport(
             nodes=after.nodes - before.nodes,
             observations=after.observations - before.observations,
             edges=after.edges - before.edges,
+            notes=self._notes,
             problems=self._problems[:MOST_PROBLEMS] + ([f"and {more:,} lines more"] if more > 0 else []),
         )
         listed = len(self._nodes) + self._texts + len(self._relations)
@@ -120,8 +144,8 @@ class _Import:
             self._nodes[name] = found[0]
         return self._nodes[name]
 
-    def _add_later(self, number: int, item: NewItem) -> None:
-        self._waiting.append((number, item))
+    def _add_later(self, number: int, name: str, item: NewItem) -> None:
+        self._waiting.append((number, name, item))
         if len(self._waiting) >= AT_ONCE:
             self._add_waiting()
 
@@ -131,16 +155,16 @@ class _Import:
         try:
             self._add(items)
         except ToolError:
-            for number, item in items:
+            for each in items:
                 try:
-                    self._add([(number, item)])
+                    self._add([each])
                 except ToolError as problem:
-                    self.report(number, str(problem).removeprefix("item 1").removeprefix(": "))
+                    self.report(each[0], str(problem).removeprefix("item 1").removeprefix(": "))
 
-    def _add(self, items: list[tuple[int, NewItem]]) -> None:
-        added = self._store.add([item for _, item in items], self._source)
-        for (_, item), each in zip(items, added, strict=True):
-            self._nodes.setdefault(item.name, Node(id=each.node, kind=each.kind, name=each.name, path=item.path))
+    def _add(self, items: list[tuple[int, str, NewItem]]) -> None:
+        added = self._store.add([item for _, _, item in items], self._source)
+        for (_, name, item), each in zip(items, added, strict=True):
+            self._nodes.setdefault(name, Node(id=each.node, kind=each.kind, name=each.name, path=item.path))
 
 
 def _without_secrets(text: str) -> str:
@@ -158,12 +182,16 @@ def export_server_memory(store: Store) -> Iterator[bytes]:
         used = set[str]()
         condition, values = holds("observation", NOW, now)
         texts = f"SELECT text FROM observation WHERE node = ? AND {condition} ORDER BY id"
-        for id_, kind, name in rows_of(transaction, "node", "id", "id, kind, name", "retracted_at IS NULL"):
+        for row in rows_of(transaction, "node", "id", NODE, "retracted_at IS NULL"):
+            [node] = with_names(transaction, [to_node(row)], NOW, now)
+            id_, kind, name = node.id, node.kind, node.name
+            said = [row[0] for row in transaction.rows(texts, (id_, *values))]
+            if node.has_derived_name and not said:
+                continue
             numbered = (f"{name} (n{id_}, {number})" for number in count(2))
             wanted = chain((name, f"{name} ({kind})", f"{name} (n{id_})"), numbered)
             names[id_] = next(each for each in wanted if each not in used)
             used.add(names[id_])
-            said = [row[0] for row in transaction.rows(texts, (id_, *values))]
             yield encode(Entity(name=names[id_], entity_type=kind, observations=said))
         columns = "id, from_node, relation, to_node, valid_from, valid_to"
         for _, start, relation, end, begins, ends in rows_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Final, NamedTuple, final
 
 from longshore.sandbox.confined import ConfinedFiles
@@ -14,7 +15,7 @@ from longshore.sandbox.file_type import SAMPLE_BYTES, detect_type
 from longshore.sandbox.gitignore import Globs, Ignores
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.roots import is_within
-from longshore.sandbox.walking import Filter, read_rules_above, walk_files
+from longshore.sandbox.walking import GIT, Filter, read_rules_above, walk_files
 
 LEFT_OUT: Final = (
     ".contextgraph", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache",
@@ -70,6 +71,7 @@ class SourceTree:
         if DeniedNames(DENIED).match(self.stored(self.real_path)):
             raise FileError(path, "denied")
         self.exists, self._is_folder = kind is not None, kind == "folder"
+        self.is_ignored = self.exists and self._is_passed_over()
 
     def stored(self, real: str) -> str:
         """The path under which a file is stored."""
@@ -77,7 +79,7 @@ class SourceTree:
 
     def walk(self) -> Iterator[tuple[str, FileFacts]]:
         """The files, sorted: stored path and facts. Links and special files are left out, and are never opened."""
-        if not self.exists:
+        if not self.exists or self.is_ignored:
             return
         if not self._is_folder:
             status = self._files.status(self.real_path).status
@@ -122,6 +124,20 @@ class SourceTree:
         if facts != (before.st_size, before.st_ctime_ns) or len(data) != after.st_size:
             raise Unreadable("changed meanwhile")
         return Content(facts, sha256(data).hexdigest(), data)
+
+    def _is_passed_over(self) -> bool:
+        """Whether a walk of the root does not come to the path: it is ignored, or a folder that it is in."""
+        path, is_folder = PurePath(self.real_path), self._is_folder
+        for entry in (path, *path.parents):
+            if str(entry) in self._files.roots.folders:
+                break
+            with self._files.open_folder(str(entry.parent)) as folder:
+                ignores = Ignores.from_above(read_rules_above(self._files, folder))
+                seen = Filter(ignores, Globs(()), self._denies(folder.relative)).enter(folder.descriptor, "")
+                if entry.name == GIT or seen.hides(entry.name, "folder" if is_folder else "file"):
+                    return True
+            is_folder = True
+        return False
 
     def _prefix(self) -> str:
         path = self.stored(self.real_path)

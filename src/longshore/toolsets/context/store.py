@@ -17,7 +17,8 @@ from longshore.errors import StoreError, ToolError
 from longshore.toolsets.context import additions, file_records, forgetting, postings, reading, selecting
 from longshore.toolsets.context.changes import Change
 from longshore.toolsets.context.checks import check_change, check_text, derive_name
-from longshore.toolsets.context.database import ChangeWatcher, Database
+from longshore.toolsets.context.database import ChangeWatcher, Database, Transaction
+from longshore.toolsets.context.derived_names import with_names
 from longshore.toolsets.context.place import is_address
 from longshore.toolsets.context.records import (
     NOW,
@@ -153,17 +154,17 @@ class Store:
                 change, old, text, valid_from=valid_from, is_correction=is_correction, reason=reason
             )
             node = change.node(old.node)
-            if node.name == derive_name(old.text):
+            if node.name == derive_name(old.text) and change.observation(new).holds(change.at, change.at):
                 # The name is the old text's beginning, which is not to be shown as current.
                 with suppress(ToolError):  # another node has the name
-                    change.change_node(node, NodeChange(name=derive_name(text)))
+                    change.change_node(node, NodeChange(name=derive_name(text)), is_derived=True)
             return new
 
     def change_node(self, node: int, changed: NodeChange, source: NewSource) -> Node:
         """Give a node another name, kind, path, importance or attributes, or pin it."""
         changed = check_change(changed)
         with self.changing(source) as change:
-            return change.change_node(change.node(node), changed)
+            return self._named(change.transaction, [change.change_node(change.node(node), changed)])[0]
 
     def mark_contradiction(self, observation: int, other: int, source: NewSource) -> None:
         """Say that two observations can't both be right. Both stay, and are shown together."""
@@ -254,7 +255,7 @@ class Store:
             return search(transaction, query, self._now(last_known_at(transaction)))
 
     def find(self, name: str, *, include_retracted: bool = False) -> list[Node]:
-        """The nodes with this name or path, however it is written."""
+        """The nodes with this name or path, however it is written, as they are stored."""
         with self._database.reading() as transaction:
             now = self._now(last_known_at(transaction))
             return reading.find_nodes(transaction, name, NOW, now, include_retracted=include_retracted)
@@ -269,28 +270,28 @@ class Store:
         """The nodes that a filter chooses to be forgotten or restored, and a code for these as they are now."""
         with self._database.reading() as transaction:
             nodes = selecting.select_nodes(transaction, chosen, retracted=mode == "restore")
-            return nodes, selecting.choice_code(transaction, mode, nodes)
+            return self._named(transaction, nodes), selecting.choice_code(transaction, mode, nodes)
 
     def node(self, node: int) -> Node:
         """A node, retracted or not. Raises ToolError."""
         with self._database.reading() as transaction:
-            return reading.node(transaction, node)
+            return self._named(transaction, [reading.node(transaction, node)])[0]
 
     def targeted(self, targets: Targets, mode: ForgetMode = "retract") -> Targeted:
         """What is forgotten by ids. Raises ToolError for one that names nothing."""
         with self._database.reading() as transaction:
             targets = forgetting.with_same(transaction, targets) if mode == "purge" else targets
-            return reading.targeted(transaction, targets)
+            return reading.targeted(transaction, targets, self._now(last_known_at(transaction)))
 
     def pinned(self, limit: int = 50) -> list[Node]:
         """Pinned nodes, the most important first."""
         with self._database.reading() as transaction:
-            return selecting.pinned_nodes(transaction, limit)
+            return self._named(transaction, selecting.pinned_nodes(transaction, limit))
 
     def recent(self, limit: int = 50) -> list[Node]:
         """The nodes that have changed last."""
         with self._database.reading() as transaction:
-            return selecting.recent_nodes(transaction, limit)
+            return self._named(transaction, selecting.recent_nodes(transaction, limit))
 
     def changes_after(self, event: int) -> Changes:
         """What has changed after an event, by any process."""
@@ -385,6 +386,10 @@ class Store:
             is_due = days is not None and today != self._tidied
             if is_due and forgetting.drop_old_history(change, change.at - (days or 0) * DAY):
                 self._tidied = today
+
+    def _named(self, transaction: Transaction, nodes: Iterable[Node]) -> list[Node]:
+        """The nodes with the names that they have now."""
+        return with_names(transaction, nodes, NOW, self._now(last_known_at(transaction)))
 
     def _now(self, last: Microseconds) -> Microseconds:
         """The present: at least the time of the last change, which another process's clock may have given."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec.structs import replace
 
 from longshore.errors import ResourceNotFound, StoreError, ToolError
 from longshore.protocol.content import Contents
@@ -48,6 +50,7 @@ from longshore.toolsets.context.records import (
     Query,
     Targets,
 )
+from longshore.toolsets.context.search import with_filters
 from longshore.toolsets.context.selecting import ID, NodeFilter
 from longshore.toolsets.context.store import Store, StoreLimits, open_store
 from longshore.toolsets.context.summary import list_recent, summarise
@@ -121,6 +124,7 @@ class ContextTools(Toolset):
     )
     def query_context(
         self,
+        ctx: Context,
         query: Annotated[str, "words or a question"],
         kinds: Kinds = None,
         path: Annotated[str | None, "file or folder"] = None,
@@ -143,7 +147,8 @@ class ContextTools(Toolset):
                 limit=within(limit, 10, MOST_HITS, "limit"),
                 offset=to_offset(cursor),
             )
-            result = store.query(wanted)
+            wanted = with_filters(wanted)
+            result = store.query(replace(wanted, path=self._stored_path(ctx, wanted.path)))
             return (
                 pack_json(result, budget) if (format or self._options.format) == "json" else pack(result, budget).text
             )
@@ -158,6 +163,7 @@ class ContextTools(Toolset):
     )
     def get_context(
         self,
+        ctx: Context,
         ids: Annotated[Ids, "such as n12, names or paths"],
         depth: Annotated[int | None, "neighbours too, to 3"] = None,
         history: Annotated[Flag, "the past too"] = None,
@@ -169,7 +175,7 @@ class ContextTools(Toolset):
             raise ToolError(f"depth={depth}: give 0 to {MOST_DEPTH}")
         moment = to_moment(as_of)
         with fit_errors(max_tokens), self._using() as store:
-            found, missing = _find(store, ids, moment, include_retracted=bool(history))
+            found, missing = self._find(ctx, store, ids, moment, include_retracted=bool(history))
             shown = [
                 details
                 for node in found
@@ -226,6 +232,7 @@ class ContextTools(Toolset):
             raise ToolError("there are no items; give at least one, with a name or a text")
         with fit_errors(max_tokens), self._using() as store:
             new, note = to_items(items)
+            new = [replace(item, path=self._stored_path(ctx, item.path)) for item in new]
             added = store.add(new, self._source(ctx))
             merged = [item.node for item in added if item.outcome == "merged"][: answers.LISTED]
             others = {node: details for node in merged if (details := store.details(node)) is not None}
@@ -261,7 +268,7 @@ class ContextTools(Toolset):
     ) -> str:
         """Supersede a text, end an observation or edge, or change a node."""
         secrets = SecretRemover()
-        kind, name, path = (secrets.clean(given) for given in (kind, name, path))
+        kind, name, path = secrets.clean_word(kind), secrets.clean(name), secrets.clean(path)
         update = to_update(
             NodeChange(kind=kind, name=name, path=path, importance=importance, pinned=pinned, attributes=attributes),
             text=secrets.clean(text),
@@ -272,6 +279,8 @@ class ContextTools(Toolset):
             contradicts=contradicts,
         )
         with fit_errors(DEFAULT_TOKENS), self._using() as store:
+            if isinstance(update, NodeChange) and update.path:
+                update = replace(update, path=self._stored_path(ctx, update.path))
             return secrets.note + apply_update(store, id, update, self._source(ctx))
 
     @tool(
@@ -298,8 +307,7 @@ class ContextTools(Toolset):
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Retract, restore or purge nodes, observations or edges."""
-        chosen, how = NodeFilter(kinds=tuple(kinds or ()), path=path or ""), mode or "retract"
-        by_filter = chosen != NodeFilter()
+        how, by_filter = mode or "retract", bool(kinds or path)
         if bool(ids) == by_filter:
             raise ToolError("give either ids, or kinds and path to choose nodes")
         if how == "purge" and not self._options.allow_purge:
@@ -310,6 +318,7 @@ class ContextTools(Toolset):
                 if dry_run:
                     return answers.preview_targets(how, store.targeted(targets, how), max_tokens)
                 return answers.show_forgotten(how, store.forget(how, targets, self._source(ctx), reason or ""))
+            chosen = NodeFilter(kinds=tuple(kinds or ()), path=self._stored_path(ctx, path or ""))
             nodes, code = store.choose(chosen, how)
             if dry_run:
                 return answers.preview_nodes(how, nodes, code, max_tokens)
@@ -440,14 +449,28 @@ class ContextTools(Toolset):
             )
         return answers.show_forgotten(how, report)
 
+    def _find(
+        self, ctx: Context, store: Store, ids: Sequence[str], moment: Moment, *, include_retracted: bool
+    ) -> tuple[list[Node], list[str]]:
+        """The nodes that ids, names and paths mean, and those of them that mean none. Raises ToolError."""
+        if not 0 < len(ids) <= MOST_IDS:
+            raise ToolError(f"{len(ids)} ids: give 1 to {MOST_IDS}")
+        found, missing = dict[int, Node](), list[str]()
+        for reference in ids:
+            meant = {reference}
+            if ID.fullmatch(reference.strip()) is None:
+                with suppress(ToolError):  # without a folder it may be a name all the same
+                    meant.add(self._stored_path(ctx, reference))
+            nodes = [
+                n for each in sorted(meant) for n in store.resolve(each, moment, include_retracted=include_retracted)
+            ]
+            found.update((node.id, node) for node in nodes)
+            missing += [] if nodes else [reference]
+        return list(found.values()), missing
 
-def _find(store: Store, ids: Sequence[str], moment: Moment, *, include_retracted: bool) -> tuple[list[Node], list[str]]:
-    """The nodes that ids, names and paths mean, and those of them that mean none. Raises ToolError."""
-    if not 0 < len(ids) <= MOST_IDS:
-        raise ToolError(f"{len(ids)} ids: give 1 to {MOST_IDS}")
-    found, missing = dict[int, Node](), list[str]()
-    for reference in ids:
-        nodes = store.resolve(reference, moment, include_retracted=include_retracted)
-        found.update((node.id, node) for node in nodes)
-        missing += [] if nodes else [reference]
-    return list(found.values()), missing
+    def _stored_path(self, ctx: Context, given: str) -> str:
+        """A path of a call as nodes have it. Raises ToolError."""
+        if not given:
+            return ""
+        assert self._place is not None
+        return self._place.stored_path(given, ctx.folders().roots.folders[0])
