@@ -111,8 +111,10 @@ class Message(Struct):
 def lower_result(result: CallResult, revision: Revision) -> CallResult:
     """The result in the form of a revision. Plain text, and the newest revisions, pass unchanged."""
     content = result.content
-    if any(block.__class__ is not Text or block.meta is not UNSET for block in content):
-        content = [lower_block(block, revision) for block in content]
+    for block in content:
+        if block.__class__ is not Text or block.meta is not UNSET:
+            content = [lower_block(each, revision) for each in content]
+            break
     structured = result.structured
     if structured is not UNSET:
         if revision.index < STRUCTURED:

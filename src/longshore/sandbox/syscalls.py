@@ -66,14 +66,15 @@ def _libc() -> ctypes.CDLL:
 
 
 @cache
-def _open_how(flags: int, resolve: int) -> _OpenHow:
-    return _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
+def _open_how(flags: int, resolve: int) -> tuple[object, int]:
+    """The last two arguments of openat2."""
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
+    return ctypes.byref(how), ctypes.sizeof(how)
 
 
 def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
     """Open a path below a directory descriptor as `resolve` allows. Raises OSError."""
-    how = _open_how(flags, resolve)
-    descriptor = _libc().syscall(_OPENAT2, folder, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    descriptor = _libc().syscall(_OPENAT2, folder, os.fsencode(path), *_open_how(flags, resolve))
     if descriptor < 0:
         raise _last_error()
     return int(descriptor)
