@@ -130,7 +130,7 @@ def _changing_facts(session: Session, path: Path) -> list[Claim]:
     asked = exact = stale = 0
     for text, values, moments in (*named, *unnamed):
         for moment, value in moments:
-            answer = pack(store.query(Query(text=text, moment=moment, limit=1))).text
+            answer = pack(store.query(Query(text=text, moment=moment))).text
             others = [other for other in values if other != value and f"{other}." in answer]
             asked += 1
             exact += not others and (value == NOTHING or f"{value}." in answer)
