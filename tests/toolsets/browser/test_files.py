@@ -125,9 +125,9 @@ onload = () => setInterval(() => {
 async def test_br_4_a_page_starts_more_downloads_than_are_kept() -> None:
     async with attacked({"/": MANY, "/file": "x"}) as (client, site):
         site.headers["/file"] = "content-type: x/y\r\ncontent-disposition: attachment; filename=a.txt\r\n"
-        await ask(client, "navigate", url=site.url("/"))
+        said = await ask(client, "navigate", url=site.url("/"))  # each answer can report all the refusals there are
         script = "new Promise((done) => setInterval(() => n > 140 && done(n), 20))"
-        said = await ask(client, "evaluate", script=script, timeout_ms=60_000)  # can report all the refusals there are
+        said += await ask(client, "evaluate", script=script, timeout_ms=60_000)
         async with asyncio.timeout(PATIENCE):
             while "at most 100 downloads" not in said:
                 await asyncio.sleep(0.05)
