@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from string import ascii_uppercase
 from typing import Final
 
-from longshore.toolsets.context.secret_rules import MARKER, RULES, Rule
+from longshore.redaction.rules import MARKER, RULES, Rule
 
 VERSION: Final = 2
 """Of the rules: files are read again with others."""
@@ -48,15 +49,21 @@ def _apply(rule: Rule, text: str, lowered: str) -> tuple[str, int]:
 
 def _matches(rule: Rule, text: str, lowered: str) -> Iterator[re.Match[str]]:
     """What may be a credential. At needles also within another match: a value can be the name of the next one."""
+    pattern = _compile(rule.pattern)
     if rule.begins == "anywhere":
-        yield from rule.pattern.finditer(text)
+        yield from pattern.finditer(text)
         return
     starts = {at for needle in rule.needles for at in _find_all(lowered, needle)}
     if rule.begins == "at the line of the needle":
         starts = {lowered.rfind("\n", 0, at) + 1 for at in starts}
     for at in sorted(starts):
-        if found := rule.pattern.match(text, at):
+        if found := pattern.match(text, at):
             yield found
+
+
+@cache
+def _compile(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
 
 
 def _find_all(text: str, part: str) -> Iterator[int]:

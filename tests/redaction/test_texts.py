@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from longshore.toolsets.context.secret_rules import MARKER
-from longshore.toolsets.context.secret_texts import remove_secrets
+from longshore.redaction.rules import MARKER
+from longshore.redaction.texts import remove_secrets
 
 from .canaries import HEX, UPPER, canary
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
-from longshore.toolsets.context.secret_shapes import (
+from longshore.redaction.shapes import (
     is_bare_password,
     is_bare_random,
     is_long_bare_random,
@@ -30,8 +30,8 @@ Place = Literal["anywhere", "at the needle", "at the line of the needle"]
 class Rule(NamedTuple):
     needles: tuple[str, ...]
     """In lower case. The expression is tried only on texts that have one of them: most have none."""
-    pattern: re.Pattern[str]
-    """Its group `secret` is replaced, or `quoted`, or all of it."""
+    pattern: str
+    """Compiled on first use: all of them take 30 ms. Its group `secret` is replaced, or `quoted`, or all of it."""
     accept: Callable[[str], bool] = bool
     begins: Place = "anywhere"
     """Where the expression can match. Without a place, it is tried at each character, which takes ten times as long."""
@@ -108,7 +108,7 @@ _KEYS: Final = (
     (("ls0tls1crudjti",), r"LS0tLS1CRUdJTi", r"[A-Za-z0-9+/=\n ]{40,100000}"),  # "-----BEGIN" in base64
 )  # fmt: skip
 
-_HASHES: Final = re.compile(
+_HASHES: Final = (
     r"\$(?:apr1|[1567y]|2[abxy]?|argon2(?:id|i|d)|scrypt)\$[./A-Za-z0-9$=,+-]{20,300}"
     r"|\{S?(?:SHA|MD5)[0-9]{0,3}\}[A-Za-z0-9+/]{20,200}=*"
     r"|(?:pbkdf2|bcrypt|scrypt)[\w:]{0,20}\$[./A-Za-z0-9$=,+-]{30,300}"
@@ -173,7 +173,7 @@ _TO_THE_END: Final = rf"""{_UNMARKED}(?P<secret>(?!["'`])[^\s"'`][^\s]{{5,999}}?
 RULES: Final = (
     Rule(
         ("-----begin ", "---- begin "),
-        re.compile(
+        (
             r"----[- ]BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
             r"(?:(?P<secret>(?:(?!-----)[\s\S]){1,20000})(?=-----END |---- END )"
             # Its end is missing:
@@ -184,27 +184,27 @@ RULES: Final = (
     ),
     Rule(
         ("private-lines:",),
-        re.compile(r"Private-Lines: [0-9]{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{16,}\s{0,9}){1,100})"),
+        (r"Private-Lines: [0-9]{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{16,}\s{0,9}){1,100})"),
     ),
-    *(Rule(needles, re.compile(rf"(?<![A-Za-z0-9]){start}{rest}(?![A-Za-z0-9])")) for needles, start, rest in _KEYS),
+    *(Rule(needles, rf"(?<![A-Za-z0-9]){start}{rest}(?![A-Za-z0-9])") for needles, start, rest in _KEYS),
     Rule(("$", "}"), _HASHES),
-    Rule(('"kty"',), re.compile(r'"(?:d|p|q|k)"\s*:\s*"(?P<secret>[\w-]{20,2000})"')),
+    Rule(('"kty"',), (r'"(?:d|p|q|k)"\s*:\s*"(?P<secret>[\w-]{20,2000})"')),
     Rule(
         ("://",),
-        re.compile(r"://[^\s/?#@:\"'`<>]{0,100}:(?![0-9]{1,5}[/?#])(?P<secret>[^\s/\"'`<>]{1,300})@(?=[\w\[$.{-])"),
+        (r"://[^\s/?#@:\"'`<>]{0,100}:(?![0-9]{1,5}[/?#])(?P<secret>[^\s/\"'`<>]{1,300})@(?=[\w\[$.{-])"),
         _is_url_password,
     ),
-    Rule(("://",), re.compile(r"://(?P<secret>[^\s/?#@:\"'`<>]{16,300}):?@(?=[\w\[])"), _is_user_secret),
+    Rule(("://",), (r"://(?P<secret>[^\s/?#@:\"'`<>]{16,300}):?@(?=[\w\[])"), _is_user_secret),
     Rule(
         ("bearer", "basic ", "authorization"),
-        re.compile(
+        (
             r"(?i:\b(?:bearer|basic|authorization:[ \t]{0,4}token)[ \t]{1,4})(?P<secret>[A-Za-z0-9+/=._~-]{12,2000})"
         ),
         is_random,
     ),
     Rule(  # of connection strings and URLs
         ("password=", "pwd=", "key=", "sig=", "token=", "secret="),
-        re.compile(
+        (
             r"(?i:[;?&](?:password|pwd|sig|\w{0,20}token|\w{0,20}secret|\w{0,20}key)=)(?P<secret>[^\s;&\"'#]{6,300})"
         ),
         _is_no_placeholder,
@@ -212,13 +212,13 @@ RULES: Final = (
     # Whole lines, then literals, then anything whose shape is enough.
     Rule(
         _PASSWORD_NEEDLES,
-        re.compile(rf"(?m)[ \t]*(?:[-*][ \t]+)?[\w.-]{{0,60}}{_PASSWORD}:[ \t]+{_TO_THE_END}"),
+        (rf"(?m)[ \t]*(?:[-*][ \t]+)?[\w.-]{{0,60}}{_PASSWORD}:[ \t]+{_TO_THE_END}"),
         is_bare_password,
         "at the line of the needle",
     ),
     Rule(
         _PASSWORD_NEEDLES,
-        re.compile(
+        (
             rf"(?m)(?:(?:export|ENV|ARG)[ \t]+)?[\w./:-]{{0,60}}{_PASSWORD}[ \t]{{0,8}}=[ \t]{{0,8}}{_TO_THE_END}"
         ),
         is_bare_password,
@@ -226,13 +226,13 @@ RULES: Final = (
     ),
     Rule(
         ("passphrase",),
-        re.compile(r"(?mi:passphrase[ \t]*[:=])[ \t]*(?P<secret>[a-z]{2,}(?: [a-z]{2,}){2,20})$"),
+        (r"(?mi:passphrase[ \t]*[:=])[ \t]*(?P<secret>[a-z]{2,}(?: [a-z]{2,}){2,20})$"),
         is_password,
         "at the needle",
     ),
     Rule(
         ("pass", "pwd", "--"),
-        re.compile(
+        (
             rf"(?:(?:PASS(?:WORD|WD|PHRASE)?|PWD){_SUFFIX}=|--[\w. -]{{0,40}}?{_PASSWORD}=)"
             r"(?P<secret>[^\s\"'`,;)&]{6,300})"
         ),
@@ -241,7 +241,7 @@ RULES: Final = (
     ),
     Rule(
         (*_PASSWORD_NEEDLES, "env ", "set", "--"),
-        re.compile(
+        (
             rf"(?:--[\w-]{{0,40}}?{_PASSWORD}[ ]|(?:ENV|set\w*(?:[ ]-\w{{1,3}}){{0,2}})[ ]\w{{0,60}}?{_PASSWORD}[ ]"
             rf"|(?<=\S){_PASSWORD}[=:][ ]?|(?<=\S[ ]){_PASSWORD}(?:[=:]|[ ](?:is|was))[ ]?)"
             r"(?P<secret>[^\s\"'`,;)&]{6,300})(?=[\s;&\"'`]|$)"
@@ -251,19 +251,19 @@ RULES: Final = (
     ),
     Rule(
         ("password", "identified by"),
-        re.compile(rf"(?:PASSWORD|(?i:identified by))[ ]{_QUOTED}"),
+        (rf"(?:PASSWORD|(?i:identified by))[ ]{_QUOTED}"),
         is_password,
         "at the needle",
     ),
     Rule(
         ("mysql", "mariadb"),
-        re.compile(r"(?:mysql|mariadb)[^\n]{0,200}?[ ]-p(?P<secret>[^\s\"'`]{4,100})"),
+        (r"(?:mysql|mariadb)[^\n]{0,200}?[ ]-p(?P<secret>[^\s\"'`]{4,100})"),
         is_mixed_password,
         "at the needle",
     ),
     Rule(
         ("curl",),
-        re.compile(
+        (
             r"curl\b[^\n]{0,300}?[ ](?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<secret>[^\s\"']{4,300})"
         ),
         is_bare_password,
@@ -271,12 +271,12 @@ RULES: Final = (
     ),
     Rule(
         ("auth",),
-        re.compile(rf"(?i:auth)\w{{0,20}}[ \t]*=[ \t]*\w{{0,30}}\([ \t]*[\"'][^\"'\n]{{0,100}}[\"'],[ \t]*{_QUOTED}"),
+        (rf"(?i:auth)\w{{0,20}}[ \t]*=[ \t]*\w{{0,30}}\([ \t]*[\"'][^\"'\n]{{0,100}}[\"'],[ \t]*{_QUOTED}"),
         is_password,
         "at the needle",
     ),
     *(
-        Rule(needles, re.compile(expression), accept, "at the needle")
+        Rule(needles, expression, accept, "at the needle")
         for needles, expression, accept in (
             (_PASSWORD_NEEDLES, _PASSWORD + _ASSIGNED + _QUOTED, is_password),
             (_PASSWORD_NEEDLES, _PASSWORD + _ELSEWHERE + _QUOTED, is_password),
