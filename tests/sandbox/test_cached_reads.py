@@ -165,6 +165,26 @@ def test_a_file_that_is_not_ours_is_left_to_the_thread() -> None:
     assert done.stdout.strip() == "left of root", done.stderr
 
 
+def test_a_forked_process_reads_by_its_own_descriptors(base: Path) -> None:
+    """Those of its parent, whose folder in /proc was open when it forked, are other files or none."""
+    code = "\n".join(
+        (
+            "import os, sys",
+            "from longshore.sandbox.cached_reads import local_devices, read_cached",
+            "read = lambda: read_cached(sys.argv[1], local_devices((os.path.dirname(sys.argv[1]),)), 1000).decode()",
+            "before = read()",
+            "if os.fork() == 0:",
+            "    print(before, read(), flush=True)",
+            "else:",
+            "    os.wait()",
+        )
+    )
+    path = base / "allow/forked"
+    path.write_text("same")
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["same", "same"], done.stderr
+
+
 def test_nothing_is_read_where_the_kernel_can_not_say_what_is_in_memory(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,9 +257,10 @@ def test_only_a_regular_file_is_opened(base: Path, monkeypatch: pytest.MonkeyPat
     opened = list[object]()
     real = os.open
 
-    def count(path: str, flags: int) -> int:
-        opened.append(path)
-        return real(path, flags)
+    def count(path: str, flags: int, dir_fd: int | None = None) -> int:
+        if not flags & os.O_PATH:
+            opened.append(path)
+        return real(path, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(cached_reads.os, "open", count)
     with pytest.raises(WouldBlock):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.sandbox.cgroups import CgroupParents, find_cgroups, read_parents
+from longshore.sandbox.cgroups import CgroupParents, find_cgroups, process_namespace, read_parents
 from longshore.sandbox.launch import Limits
 
 
@@ -73,16 +73,18 @@ def test_groups_of_servers_that_have_ended_are_deleted() -> None:
     parents = find_cgroups()
     assert isinstance(parents, CgroupParents), parents
     folder = Path(parents.folders[0][0])
-    gone, kept, other = (
-        folder / "longshore-4194305-0-x",
-        folder / f"longshore-{os.getpid()}-test",
+    namespace = process_namespace()
+    gone = folder / f"longshore-4194305-{namespace}-0-x"
+    left = [
+        folder / f"longshore-{os.getpid()}-{namespace}-test",
+        folder / f"longshore-4194305-{namespace + 1}-0-of-another-container",
         folder / "longshore-x",
-    )
-    for path in (gone, kept, other):
+    ]
+    for path in (gone, *left):
         path.mkdir()
     try:
         parents.sweep()
-        assert (gone.exists(), kept.exists(), other.exists()) == (False, True, True)
+        assert [path.exists() for path in (gone, *left)] == [False, True, True, True]
     finally:
-        kept.rmdir()
-        other.rmdir()
+        for path in left:
+            path.rmdir()

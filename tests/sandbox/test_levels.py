@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +18,7 @@ from msgspec.structs import replace
 from tests.sandbox.confined_commands import MECHANISMS, PYTHON, SECONDS, SECRET, STARTS, Place, host_with, start
 
 from longshore.errors import SandboxUnavailable, ToolError
-from longshore.sandbox.launch import Level, Limits
+from longshore.sandbox.launch import Launch, Level, Limits
 from longshore.sandbox.levels import make_sandbox
 from longshore.sandbox.mechanisms import detect_host, mechanisms
 
@@ -361,3 +363,21 @@ def test_proxies_are_passed_with_a_network_and_without_passwords(place: Place) -
     for level, expected in (("workspace", False), ("workspace+net", True)):
         lines = place.shell(place.sandbox(cast(Level, level)), "env").text.splitlines()
         assert ("https_proxy=http://proxy:3128" in lines) == expected and not [line for line in lines if SECRET in line]
+
+
+@both
+def test_a_launch_that_several_threads_close_is_released_once(place: Place, mechanism: str) -> None:
+    """A command may end by itself while it is killed. A descriptor closed twice may be somebody else's by then."""
+    sandbox = place.sandbox("workspace", mechanism)
+    for _ in range(20):
+        launch = place.launch(sandbox, "true")
+        barrier = threading.Barrier(8)
+
+        def close(launch: Launch = launch, barrier: threading.Barrier = barrier) -> None:
+            barrier.wait()
+            launch.close()
+
+        with start(launch) as process, ThreadPoolExecutor(8) as threads:
+            process.communicate(timeout=SECONDS)
+            for closing in [threads.submit(close) for _ in range(8)]:
+                closing.result(SECONDS)

@@ -21,6 +21,7 @@ from longshore.sandbox.syscalls import (
     is_on_local_disk,
     openat2,
     read_cached_status,
+    reopen,
 )
 
 _LOOK_FLAGS: Final = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW
@@ -59,7 +60,7 @@ def read_cached(path: str, devices: frozenset[int], most: int) -> bytes:
         # The folder of a file that is itself mounted may be one of the kernel's.
         if is_mounted or (device <= FREE_DEVICES and not is_on_local_disk(found)):
             raise WouldBlock
-        descriptor = os.open(f"/proc/self/fd/{found}", _READ_FLAGS)
+        descriptor = reopen(found, _READ_FLAGS)
     finally:
         os.close(found)
     try:

@@ -7,6 +7,7 @@ version 2 beside it: there a group whose controllers are on for its children has
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from itertools import count
@@ -18,6 +19,8 @@ from msgspec import Struct
 from longshore.sandbox.launch import Limits
 
 PREFIX: Final = "longshore-"
+_OWNER: Final = re.compile(rf"{PREFIX}(\d+)-([1-9]\d*)-")
+"""The number of a group's server, and the namespace of that number, if it is known."""
 KILL_SECONDS: Final = 2.0
 """How long a killed cgroup may take to become empty. A process that survives this is stuck in the kernel."""
 _STEP_SECONDS: Final = 0.001
@@ -85,7 +88,7 @@ class CgroupParents(Struct, frozen=True):
 
     def make(self, name: str, limits: Limits) -> Cgroup:
         """Make a cgroup with these limits. Raises OSError."""
-        name = f"{PREFIX}{os.getpid()}-{next(_numbers)}-{name}"
+        name = f"{PREFIX}{os.getpid()}-{process_namespace()}-{next(_numbers)}-{name}"
         group = Cgroup(tuple(os.path.join(parent, name) for parent, _ in self.folders), self.version)
         try:
             for folder, (_, controllers) in zip(group.folders, self.folders, strict=True):
@@ -106,12 +109,24 @@ class CgroupParents(Struct, frozen=True):
                 _write_limit(folder, *swap)
 
     def sweep(self) -> None:
-        """Kill and delete the cgroups of servers that have ended without it."""
+        """Kill and delete the cgroups of servers that have ended without it.
+
+        Only of those whose processes are seen here: in a container that shares the hierarchy, others' numbers are not.
+        """
+        namespace = process_namespace()
         for parent, _ in self.folders:
             for name in os.listdir(parent):
-                owner = name.removeprefix(PREFIX).partition("-")[0]
-                if name.startswith(PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+                found = _OWNER.match(name)
+                if found and int(found[2]) == namespace and not os.path.exists(f"/proc/{found[1]}"):
                     Cgroup((os.path.join(parent, name),), self.version).remove()
+
+
+def process_namespace() -> int:
+    """The number of the namespace in which this process has its number; 0 where /proc does not show it."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
 
 
 def find_cgroups() -> CgroupParents | str:

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from threading import Lock
 from typing import Final, final
 
 from msgspec import Struct, structs
@@ -234,8 +235,14 @@ class _Release:
     ) -> None:
         self._descriptors, self._group, self._folder, self._first = descriptors, group, folder, first
         self._orphan: int | None = None
+        self._lock = Lock()
+        """A command may end by itself while it is killed: both release it, on threads of their own."""
 
     def __call__(self) -> None:
+        with self._lock:
+            self._release()
+
+    def _release(self) -> None:
         if self._first is not None:
             noted = re.search(rb'"child-pid": *(\d+)', os.pread(self._first, _NOTE_BYTES, 0))
             self._orphan = int(noted[1]) if noted else None
