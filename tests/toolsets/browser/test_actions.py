@@ -253,6 +253,7 @@ def test_an_element_is_waited_for_and_waits_are_bounded() -> None:
         ("(() => { for (;;); })()", "waited 0.5 s, and the expression has not ended"),
         ("new Promise(() => 0)", "waited 0.5 s, and the expression has not ended"),
         ("setTimeout(() => location.reload()), new Promise(() => 0)", "waited 0.5 s, and the expression has not ended"),
+        ("window.n = (window.n ?? 0) + 1, n > 1 ? new Promise(() => 0) : false", "the expression is not true"),
         ("o.missing.name", "the script failed at line 1: TypeError"),
     ],
 )

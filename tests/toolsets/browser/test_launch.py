@@ -168,6 +168,31 @@ def test_nothing_is_left_of_a_killed_server(number: signal.Signals, browser_path
     assert_nothing_left(folder)
 
 
+def make_old(folder: str) -> None:
+    os.utime(folder, (0, 0))
+
+
+async def test_the_next_browser_deletes_what_is_left_of_a_server_and_guard_killed_together(browser_path: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        folder = server.stdout.readline().decode().strip()
+        server.send_signal(signal.SIGSTOP)
+        guards = [pid for pid, words in processes(folder).items() if any("guard.py" in word for word in words)]
+        os.kill(guards[0], signal.SIGKILL)
+        server.kill()
+    await asyncio.to_thread(eventually, "no process", lambda: not processes(folder))
+    assert os.path.isdir(folder)
+    make_old(folder)
+    running = await launch(LaunchOptions())
+    try:
+        await asyncio.to_thread(assert_nothing_left, folder)
+        make_old(running.folder)
+        await (await launch(LaunchOptions())).end()
+        assert os.path.isdir(running.folder)  # its guard has it locked
+    finally:
+        await running.end()
+
+
 async def test_a_launch_that_is_cancelled_leaves_nothing(
     browser_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

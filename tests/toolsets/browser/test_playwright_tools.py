@@ -25,6 +25,7 @@ ALIASES = {
     "browser_take_screenshot": "browser_screenshot",
     "browser_console_messages": "browser_console",
     "browser_network_requests": "browser_network",
+    "browser_network_request": "browser_network",
     "browser_fill_form": "browser_fill",
     "browser_press_key": "browser_act",
     "browser_hover": "browser_act",
@@ -193,6 +194,9 @@ async def test_console_and_network_are_listed() -> None:
         assert "no messages" not in await ask(client, "console_messages")
         assert f"GET {site.url()} Document 200" in await ask(client, "network_requests", static=False)
         assert "no requests" in await ask(client, "network_requests", filter="/api/")
+        shown = await ask(client, "network_request", index=1)
+        assert "Upgrade-Insecure-Requests" in shown and "<title>Shop" in shown
+        assert "<title>Shop" not in await ask(client, "network_request", index=1, part="response-headers")
         assert "not a pattern" in await refusal(client, "network_requests", filter="/api/.*user")
 
 

@@ -87,3 +87,13 @@ def test_a_picture_of_an_element_in_a_frame_has_nothing_else(page: TestPage, scr
     page.evaluate(f"scrollTo(0, {scrolled})")
     found = page.run(page.tab.find(text="x", role="clickable"))
     assert take(page, Target(ref=found.matches[0].ref)) == [[LIME] * 200] * 100
+
+
+def test_a_mark_stands_at_the_corner_of_its_control_only_while_the_picture_is_taken(page: TestPage) -> None:
+    page.set(PLAIN)
+    page.evaluate("scrollTo(0, 750)")
+    marked = page.run(page.tab.screenshot("png", marks=True))
+    assert len(marked.marks) == 1
+    picture = decode_png(marked.data)
+    assert picture[51][1] == (255, 238, 0) and picture[140][150] == LIME
+    assert take(page)[51][1] == LIME

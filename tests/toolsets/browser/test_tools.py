@@ -13,14 +13,17 @@ import tomllib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from longshore import Client, Server
 from longshore.errors import ToolFailed
+from longshore.protocol.content import ResourceLink
 from longshore.registry.token_budget import count_tokens
+from longshore.schema.annotations import Hidden
 from longshore.toolsets.browser import browsers
+from longshore.toolsets.browser.answers import LEAST_ANSWER
 from longshore.toolsets.browser.launch import BrowserProcess, LaunchOptions, launch
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.tools import BrowserTools
@@ -296,8 +299,10 @@ async def test_steps_are_done_in_one_call_and_a_dialog_takes_a_text() -> None:
             {"action": "dialog", "value": "Bob"},
             {"action": "click", "text": "Ask"},
             {"action": "click", "text": "Add"},
+            {"action": "select", "label": "Size", "value": "M"},
         ]
         said = await ask(client, "act", steps=steps)
+        assert " combobox Size = M " in said
         assert " button Bob\n" in said and " button,focused Added\n" in said and "accepted with a text" in said
         assert "dismissed" in await ask(client, "click", text="Bob")
 
@@ -551,16 +556,147 @@ async def test_br_4_only_files_of_the_folders_are_uploaded(tmp_path: Path, monke
         assert "outside" in await refusal(client, "files", paths=["/etc/passwd"], selector="input[type=file]")
 
 
-async def test_no_answer_is_over_its_budget() -> None:
+@pytest.mark.parametrize("budget", [LEAST_ANSWER, 200])
+async def test_no_answer_is_over_its_budget(budget: int) -> None:
     async with browsing() as (client, site):
-        for name, arguments in (
-            ("navigate", {"url": site.url()}),
-            ("snapshot", {}),
-            ("click", {"text": "Add"}),
-            ("read", {}),
-            ("find", {"role": "button"}),
-        ):
-            assert count_tokens(await ask(client, name, **arguments, max_tokens=200)) <= 200 + 60
+        site.pages["/full"] = f"<title>{'t' * 390}</title><p>{'w' * 390}</p><button>Add</button>"  # just fits alone
+        for path in ("/", "/full"):
+            for name, arguments in (
+                ("navigate", {"url": site.url(path)}),
+                ("navigate", {"url": site.url(path), "snapshot": "full"}),
+                ("snapshot", {}),
+                ("click", {"text": "Add"}),
+                ("read", {}),
+                ("find", {"regex": "."}),
+                ("evaluate", {"script": "document.title"}),
+                ("tabs", {}),
+            ):
+                said = await ask(client, name, **arguments, max_tokens=budget)
+                assert count_tokens(said) <= budget, (path, name)
+        assert f"must be >= {LEAST_ANSWER}" in await refusal(client, "read", max_tokens=LEAST_ANSWER - 1)
+
+
+@pytest.mark.parametrize("name", [tool["name"] for tool in result(app(), "tools/list")["tools"]])
+def test_the_help_of_a_tool_names_the_parameters_that_its_list_leaves_out(name: str) -> None:
+    hints = get_type_hints(getattr(BrowserTools, name), include_extras=True)
+    hidden = {each for each, hint in hints.items() if any(isinstance(n, Hidden) for n in get_args(hint)[1:])}
+    without_effect = {"browserId", "target", "tab_id"} if name == "browser_open" else set[str]()
+    entry = app().engine.tools[name]
+    assert hidden - without_effect <= set(re.findall(r"\w+", entry.help or ""))
+
+
+async def test_a_navigation_shows_nothing_of_the_page_or_all_of_it() -> None:
+    async with browsing() as (client, site):
+        items = "".join(f"<h2>Part {n}</h2><p>{f'text {n} ' * 30}" for n in range(300))
+        site.pages["/long"] = f"<title>Long</title><nav><a href=/>A</a><a href=/>B</a><a href=/>C</a></nav>{items}"
+        shown = (await ask(client, "navigate", url=site.url("/long"), snapshot="none")).split("\n")
+        assert len(shown) == 3 and shown[1].endswith("/long 'Long'")
+        assert "in outline:" in await ask(client, "navigate", url=site.url("/long"))
+        shown = await ask(client, "navigate", url=site.url("/long"), snapshot="full")
+        assert "in outline:" not in shown and f"> {'text 3 ' * 30}".strip() in shown and "link C" in shown
+        cursor = re.search(r"cursor=(\d+)", shown)
+        assert cursor is not None
+        rest = (await ask(client, "snapshot", cursor=int(cursor[1]))).split("\n")
+        assert rest[1] not in shown.split("\n") and shown.split("\n")[-3] not in rest
+
+
+async def test_an_element_is_waited_for_by_its_ref() -> None:
+    async with browsing() as (client, site):
+        site.pages["/later"] = "<button id=b hidden>Pay</button>"
+        await ask(client, "navigate", url=site.url("/later"))
+        await ask(client, "evaluate", script="b.hidden = false")
+        assert "e1 button Pay" in await ask(client, "snapshot")
+        await ask(client, "evaluate", script="b.hidden = true")
+        assert '"e1" is not there' in await refusal(client, "wait", ref="e1", timeout_ms=200)
+        waiting = asyncio.create_task(ask(client, "wait", ref="e1"))
+        await ask(client, "evaluate", script="b.hidden = false")
+        assert "It is there" in await waiting
+
+
+async def test_all_browsers_are_closed_at_once() -> None:
+    async with browsing() as (client, _):
+        await ask(client, "open")
+        await ask(client, "open")
+        assert "give either all" in await refusal(client, "close", all=True, browserId="b1")
+        assert await ask(client, "close", all=True) == "b1 is closed\nb2 is closed"
+        assert "no browser is open" in await refusal(client, "close", all=True)
+
+
+async def test_what_is_near_a_text_is_found_first() -> None:
+    async with browsing() as (client, site):
+        site.pages["/list"] = "".join(f"<p>Row {n}</p><button>Edit</button>" for n in range(5))
+        await ask(client, "navigate", url=site.url("/list"))
+        assert "\ne4 button Edit\n[4 more" in await ask(client, "find", role="button", near="row 3", limit=1)
+        assert "nothing found" in await ask(client, "find", role="button", near="row 9")
+
+
+async def test_a_snapshot_has_the_place_of_each_element() -> None:
+    async with browsing() as (client, site):
+        style = "position: absolute; left: 40px; top: 30px; width: 100px; height: 20px"
+        site.pages["/place"] = f"<button style='{style}'>Here</button>"
+        await ask(client, "navigate", url=site.url("/place"))
+        assert "\ne1 button Here @40,30,100,20\n" in await ask(client, "snapshot", boxes=True)
+        assert "nothing changed" in await ask(client, "snapshot", mode="diff")
+
+
+async def test_a_function_gets_arguments() -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        assert '\n[1,{"a":2}]\n' in await ask(client, "evaluate", script="(x, y) => [x, y]", args=[1, {"a": 2}])
+        said = await ask(client, "evaluate", script="(e, n) => e.textContent + n", ref="e1", args=[7])
+        assert '"Add7"' in said
+        assert "args are for a function" in await refusal(client, "evaluate", script="1 + 2", args=[1])
+
+
+async def test_console_messages_have_the_calls_that_led_to_them() -> None:
+    async with browsing() as (client, site):
+        site.pages["/stack"] = (
+            "<script>\nfunction inner() { console.error('bad') }\nfunction outer() { inner() }\nouter()</script>"
+        )
+        url = site.url("/stack")
+        await ask(client, "navigate", url=url)
+        said = await ask(client, "console", stack=True)
+        assert f"\n  at inner ({url}:2)\n  at outer ({url}:3)\n  at (anonymous) ({url}:4)\n" in said
+        assert "  at " not in await ask(client, "console")
+
+
+async def test_requests_are_chosen_by_type_and_status_and_saved() -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        await ask(
+            client,
+            "evaluate",
+            script="Promise.all(['/slow', '/absent'].map(async (each) => (await fetch(each)).text()))",
+        )
+        assert "1 GET" in (listed := await ask(client, "network", type="document")) and "/slow" not in listed
+        assert "/absent" in (listed := await ask(client, "network", status=404)) and "/slow" not in listed
+        assert "<title>" not in await ask(client, "network", id=1, part="headers")
+        assert "content-type" not in (await ask(client, "network", id=1, part="body")).lower()
+        number = int((await ask(client, "network", filter="/slow")).split("\n")[1].split()[0])
+        link = (await client.call_tool("browser_network", {"id": number, "save": True})).content[1]
+        assert isinstance(link, ResourceLink) and link.name == "slow"
+        assert "give its id" in await refusal(client, "network", save=True)
+
+
+async def test_downloads_that_run_are_waited_for() -> None:
+    async with browsing() as (client, site):
+        site.pages |= {"/file": "x" * 10, "/get": "<a href=/file download>Get</a>"}
+        site.headers["/file"] = "content-type: application/octet-stream\r\n"
+        site.delays["/file"] = 1.0
+        await ask(client, "navigate", url=site.url("/get"))
+        await ask(client, "click", text="Get")  # answers before the server does
+        assert "runs" not in (said := await ask(client, "files", wait=True)) and "(10 bytes)" in said
+
+
+async def test_the_controls_of_a_picture_are_marked_by_their_refs() -> None:
+    async with browsing() as (client, site):
+        await ask(client, "navigate", url=site.url())
+        size = "document.querySelectorAll('*').length"
+        before = await ask(client, "evaluate", script=size)
+        answer = await client.call_tool("browser_screenshot", {"marks": True, "max_bytes": 10})
+        assert answer.text.endswith("marked: e1 e2 e3 e4 e5 e6 e7 e8 e9 e10")
+        assert [type(block).__name__ for block in answer.content] == ["Text", "ResourceLink"]
+        assert before.split("\n")[1] == (await ask(client, "evaluate", script=size)).split("\n")[1]
 
 
 async def test_the_coarse_tool_reads_a_page() -> None:
@@ -705,7 +841,7 @@ async def test_a_wait_is_not_said_to_only_read_for_its_expression_may_do_anythin
 async def test_a_function_that_is_false_is_waited_for() -> None:
     async with browsing() as (client, site):
         await ask(client, "navigate", url=site.url())
-        assert "the expression is not true" in await refusal(client, "wait", expression="() => false", timeout_ms=100)
+        assert "the expression is not true" in await refusal(client, "wait", expression="() => false", timeout_ms=1500)
 
 
 @pytest.mark.parametrize("key", ["PageDown", "End"])

@@ -20,6 +20,7 @@ from longshore.toolsets.browser.settling import Watch
 
 READY_SECONDS: Final = 2.0
 """How long an element may take to be visible, enabled, still and uncovered."""
+NOT_ENDED: Final = "the expression has not ended"
 RETRY_SECONDS: Final = 0.1
 """Between two looks at an element or a condition."""
 CHOOSER_SECONDS: Final = 3.0
@@ -555,9 +556,12 @@ class Actions:
         if not step.idle and all(each is None for each in conditions):
             await asyncio.sleep(step.seconds)
             return f"Waited {step.seconds:g} s"
+        reason = ""
         while (missing := await self._missing(step, until)) is not None:
+            if not reason or missing != NOT_ENDED:
+                reason = missing  # the last look may have too little time: what the one before saw is more
             if time.monotonic() >= until:
-                raise ToolError(f"waited {step.seconds:g} s, and {missing}; look at the page with a snapshot")
+                raise ToolError(f"waited {step.seconds:g} s, and {reason}; look at the page with a snapshot")
             await asyncio.sleep(RETRY_SECONDS)
         if step.idle:
             watch = self._page.activity.watch(since=0)
@@ -590,7 +594,7 @@ class Actions:
                 if not await holds(self._page, step.expression, max(RETRY_SECONDS, until - time.monotonic())):
                     return "the expression is not true"
             except (CdpError, TimeoutError):
-                return "the expression has not ended"  # or the document is just being replaced
+                return NOT_ENDED  # or the document is just being replaced
         return None
 
     async def _check(self, query: dict[str, str]) -> bool:

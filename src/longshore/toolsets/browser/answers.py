@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
-from longshore.registry.token_budget import LEAST_TOKENS, fit_ends
+from longshore.registry.token_budget import LEAST_TOKENS, count_tokens, fit_ends
 from longshore.toolsets.browser.events import clean, without_unseen
 from longshore.toolsets.browser.snapshot import Line, fold_behind, outline, render, shorten_texts
 from longshore.toolsets.browser.tab import Arrival, Outcome
 
+Shown = Literal["none", "auto", "full"]
+"""What a navigation shows of its page."""
 FENCE_TOKENS: Final = 60
 """The room for the fence around a page's text. A longer address is cut."""
+LEAST_ANSWER: Final = LEAST_TOKENS + FENCE_TOKENS
+"""The least budget of an answer: the least page and the fence."""
 _MOST_ORIGIN: Final = 80
 
 
@@ -33,7 +37,7 @@ def origin_of(url: str) -> str:
 
 def room_for_page(max_tokens: int) -> int:
     """The tokens that are left for a page's text within the fence."""
-    return max(LEAST_TOKENS, max_tokens - FENCE_TOKENS)
+    return max_tokens - FENCE_TOKENS
 
 
 def show_page(lines: Sequence[Line], max_tokens: int) -> str:
@@ -46,11 +50,19 @@ def show_page(lines: Sequence[Line], max_tokens: int) -> str:
     return f"{page.text}\n[long texts are cut: browser_read]" if is_cut else page.text
 
 
-def show_arrival(arrival: Arrival, notes: Iterable[str], max_tokens: int) -> str:
+def show_arrival(arrival: Arrival, notes: Iterable[str], max_tokens: int, shown: Shown = "auto") -> str:
     """What came of a navigation, and the page."""
     head = [f"{arrival.url} {arrival.title!r}"]
     head += [arrival.note] if arrival.note else []
-    return _join([*notes, *head, *show_events(arrival.events)], show_page(arrival.page, max_tokens), max_tokens)
+    head = [*notes, *head, *show_events(arrival.events)]
+    match shown:
+        case "none":
+            return _join(head, "", max_tokens)
+        case "full":
+            room = max_tokens - count_tokens("\n".join(head)) - 1
+            return _join(head, render(fold_behind(arrival.lines), max(LEAST_TOKENS, room)).text, max_tokens)
+        case "auto":
+            return _join(head, show_page(arrival.page, max_tokens), max_tokens)
 
 
 def show_outcome(outcome: Outcome, notes: Iterable[str], max_tokens: int) -> str:

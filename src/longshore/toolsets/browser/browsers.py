@@ -15,6 +15,7 @@ from msgspec import Struct
 from longshore.addresses import is_loopback
 from longshore.errors import ToolError
 from longshore.registry.handles import HandleTable
+from longshore.telemetry.recorder import Started, ignore_process
 from longshore.toolsets.browser.answers import fence
 from longshore.toolsets.browser.browser import Attachment, Browser
 from longshore.toolsets.browser.events import clean
@@ -81,7 +82,9 @@ def _noted(
 class Browsers:
     """A table of browsers. All of them use one proxy, which enforces the origin rules."""
 
-    def __init__(self, options: BrowserOptions) -> None:
+    def __init__(self, options: BrowserOptions, started: Started = ignore_process) -> None:
+        """`started` is the recorder's `process_started`."""
+        self._started = started
         self._options = options
         self.rules: OriginRules = make_rules(
             options.allowed_origins, options.blocked_origins, options.private_addresses
@@ -111,6 +114,10 @@ class Browsers:
     def all(self, owner: str) -> dict[str, Browser]:
         return self._table.all(owner)
 
+    def everything(self) -> list[tuple[str, str, Browser]]:
+        """The browsers of all principals, each with its principal and id."""
+        return self._table.everything()
+
     def current(self, owner: str) -> str | None:
         """The browser that was used last; if that is closed, the latest."""
         mine, used = self._table.all(owner), self._current.get(owner)
@@ -133,10 +140,10 @@ class Browsers:
         shown = self._options.headless if headless is None else headless
         size = (width or WIDTH, height or HEIGHT)
         options = LaunchOptions(self._options.path or None, shown, await self._proxy_url(), *size)
-        process = await launch(options)
+        process = await self._launch(options, owner)
 
         async def relaunch() -> BrowserProcess:
-            process = await launch(options)
+            process = await self._launch(options, owner)
             browser.downloads.folder = _make_folder(process, "downloads")
             return process
 
@@ -154,6 +161,12 @@ class Browsers:
             await process.end()
             raise
         return self._add(owner, browser), [process.notice] if process.notice else []
+
+    async def _launch(self, options: LaunchOptions, owner: str) -> BrowserProcess:
+        process = await launch(options)
+        ended = self._started("browser", process.pid, owner)
+        process.when_ended(lambda: ended(None))
+        return process
 
     @_noted
     async def attach(self, owner: str, address: str, viewport: tuple[int, int] | None) -> str:

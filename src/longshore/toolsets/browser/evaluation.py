@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
+from longshore.errors import ToolError
 from longshore.toolsets.browser.events import PageError, exception_text
 from longshore.toolsets.browser.page import Page
 
@@ -26,7 +28,7 @@ _JSON: Final = """function() {
   });
   return text === undefined ? "undefined" : text;
 }"""
-"""How the browser ends a script that may only read."""
+"""Makes JSON text of any value, without what JSON can't hold."""
 _CALL: Final = "function(...given) { return this(...given); }"
 
 
@@ -39,12 +41,18 @@ class ScriptElement(Struct, frozen=True):
     object_id: str
 
 
-async def evaluate(page: Page, script: str, element: ScriptElement | None, seconds: float) -> str:
-    """The value of an expression or function, in the frame of the element, without one in the main frame."""
+async def evaluate(
+    page: Page, script: str, element: ScriptElement | None, seconds: float, args: Sequence[Any] = ()
+) -> str:
+    """The value of an expression or function, in the frame of the element, without one in the main frame.
+
+    A function gets the element, then `args`. Raises ToolError if there are some and it is none.
+    """
     result = await _run(page, script, element, seconds)
     session = None if element is None else element.session
     if result.get("type") == "function":
-        given = [] if element is None else [{"objectId": element.object_id}]
+        given: list[dict[str, Any]] = [] if element is None else [{"objectId": element.object_id}]
+        given += [{"value": each} for each in args]
         result = _value(
             await page.call(
                 "Runtime.callFunctionOn",
@@ -58,6 +66,8 @@ async def evaluate(page: Page, script: str, element: ScriptElement | None, secon
                 session,
             )
         )
+    elif args:
+        raise ToolError("args are for a function, such as (a, b) => a + b; the script is none")
     if "objectId" not in result:
         return _plain(result)
     if result.get("type") == "symbol":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
 
 from msgspec import Struct
@@ -20,6 +21,8 @@ MOST_NOTICES: Final = 20
 """Different notices of one answer. More would bury what the action did."""
 MOST_TEXT: Final = 2_000
 """Characters of a console message."""
+MOST_CALLS: Final = 10
+"""Calls of a message's stack."""
 MOST_URL: Final = 500
 """Characters of a URL. A data: URL can have megabytes."""
 MOST_HEADERS: Final = 50
@@ -131,6 +134,8 @@ class ConsoleEntry(Struct, frozen=True):
     text: str
     where: str
     """The script's URL and line."""
+    stack: str = ""
+    """The calls that led there, a line each."""
 
 
 class Exchange(Struct):
@@ -327,10 +332,11 @@ class TabLog:
         level = _LEVELS.get(str(params.get("type")), "info")
         text = " ".join(_shown(argument) for argument in params.get("args", ())[:20])
         frames = params.get("stackTrace", {}).get("callFrames", ())
-        self._add(level, text, self._where(frames[0]) if frames else "")
+        self._add(level, text, self._where(frames[0]) if frames else "", self._stack(frames))
 
     def _exception(self, details: dict[str, Any]) -> None:
-        self._add("error", f"uncaught {exception_text(details)}", self._where(details))
+        frames = details.get("stackTrace", {}).get("callFrames", ())
+        self._add("error", f"uncaught {exception_text(details)}", self._where(details), self._stack(frames))
 
     def _entry(self, entry: dict[str, Any]) -> None:
         if entry.get("source") != "network":  # the network log has those
@@ -340,9 +346,13 @@ class TabLog:
         url = clean(self.mask(str(place.get("url") or "")), MOST_URL)
         return f"{url}:{int(place.get('lineNumber') or 0) + 1}" if url else ""
 
-    def _add(self, level: Level, text: str, where: str) -> None:
+    def _stack(self, frames: Sequence[dict[str, Any]]) -> str:
+        names = ((clean(self.mask(str(each.get("functionName") or "")), 100), self._where(each)) for each in frames)
+        return "\n".join(f"  at {name or '(anonymous)'} ({where})" for name, where in islice(names, MOST_CALLS))
+
+    def _add(self, level: Level, text: str, where: str, stack: str = "") -> None:
         text = clean(self.mask(text), MOST_TEXT)
-        self.console.add(ConsoleEntry(self.console.next_number(), level, text, where))
+        self.console.add(ConsoleEntry(self.console.next_number(), level, text, where, stack))
         if level == "error":
             self.notices.add(f"console error: {clean(text)}")
 

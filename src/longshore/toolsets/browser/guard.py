@@ -2,7 +2,8 @@
 
 It starts the browser as another user if asked to, with the protocol's pipes as descriptors 3 and 4. It ends when the
 browser does, or when the lifeline closes, whose other end only we have: then it kills all that the browser started, and
-deletes its folder. Its arguments: UID (-1 for ours) GID LIFELINE STATUS READ WRITE FOLDER PROGRAM ARGUMENT…
+deletes its folder. It also deletes the folders of browsers whose guard was killed together with its server: those that
+nobody has locked. Its arguments: UID (-1 for ours) GID LIFELINE STATUS READ WRITE FOLDER PROGRAM ARGUMENT…
 On STATUS it writes "pid N", or "errno N text" if the program could not be run.
 
 It runs as `python -I -S guard.py`, on the standard library alone: it imports nothing of ours.
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _KILL_SECONDS = 5.0
 """A killed process ends in milliseconds, unless it waits for a disk."""
+_LEAST_AGE = 60.0
+"""Seconds. A younger folder may be one that its guard has not locked yet."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -44,6 +47,8 @@ def main(arguments: list[str]) -> None:
     os.close(write)
     _say(status, f"pid {browser}\n")
     _adopt_orphans()
+    _lock(folder)
+    _delete_abandoned(folder, uid)
     _wait(browser, woken, lifeline)
     _kill_all(browser)
     _delete(folder)
@@ -141,6 +146,39 @@ def _kill(kill: Callable[[int, int], None], pid: int) -> None:
         kill(pid, signal.SIGKILL)
     except OSError:
         pass
+
+
+def _lock(folder: str) -> bool:
+    """Lock a folder until this process ends. False if another process has."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        return False
+    return True
+
+
+def _delete_abandoned(folder: str, uid: int) -> None:
+    """Delete the folders beside ours, of the same user's browsers, that no guard has locked."""
+    parent, own = os.path.split(folder)
+    prefix, oldest = own[: own.rindex("-") + 1], time.time() - _LEAST_AGE
+    users = (os.geteuid(), uid)
+    try:
+        names = [name for name in os.listdir(parent) if name.startswith(prefix) and name != own]
+    except OSError:
+        return
+    for name in names:
+        other = os.path.join(parent, name)
+        try:
+            found = os.lstat(other)
+        except OSError:
+            continue
+        if found.st_uid in users and found.st_mtime < oldest and _lock(other):
+            _delete(other)
 
 
 def _delete(folder: str) -> None:

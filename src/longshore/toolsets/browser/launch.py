@@ -138,6 +138,10 @@ class BrowserProcess:
         """The browser's process, which leads its group."""
         return self._guard.pid
 
+    def when_ended(self, report: Callable[[], object]) -> None:
+        """Call this once when the browser has ended, also by itself."""
+        self._guard.when_ended(report)
+
     async def end(self) -> None:
         """Close the browser, kill what is left, and delete its folder. Goes on if the caller is cancelled."""
         if self._ending is None:
@@ -231,6 +235,7 @@ class _Guard:
         self.pid = 0
         self.problem: tuple[int, str] | None = None
         self.ended = asyncio.Event()
+        self._report_end: Callable[[], object] = lambda: None
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline = self._status = self._stderr = -1
@@ -271,6 +276,12 @@ class _Guard:
                 os.close(each)
         return our_read, our_write
 
+    def when_ended(self, report: Callable[[], object]) -> None:
+        """Call this once when it has ended, and with it the browser."""
+        self._report_end = report
+        if self.ended.is_set():
+            report()
+
     async def listen(self) -> None:
         """Follow what the guard says, and the browser's stderr."""
         loop = asyncio.get_running_loop()
@@ -300,6 +311,7 @@ class _Guard:
             self._process.wait()  # it holds no descriptor any more: this takes microseconds
             self._clean_up()
         self.ended.set()
+        self._report_end()
 
     async def end(self) -> None:
         """Close the lifeline and wait for the guard. If it is gone or hangs, do its work."""
@@ -329,6 +341,7 @@ class _Guard:
         asyncio.get_running_loop().run_in_executor(None, wait)
 
     def _finish(self) -> None:
+        self._report_end()
         if self._process is not None:
             spared.discard(self._process.pid)
         self._close_readers()

@@ -702,6 +702,13 @@
     const role = roleOf(node) ?? tagOf(node), ref = refOf(node, role, nameOf(node, role));
     return { text: `${ref} ${line.text}`, ref };
   };
+  // A line of an element with its place in the window. The refs within a row have none.
+  const withBox = (line) => {
+    const element = line.ref && line.text.startsWith(line.ref) && known.get(line.ref)?.node.deref();
+    if (!element) return line;
+    const box = element.getBoundingClientRect();
+    return { ...line, text: `${line.text} @${[box.x, box.y, box.width, box.height].map(Math.round)}` };
+  };
   const isPdf = () => document.contentType === "application/pdf";
   const PDF = "(a PDF, whose text can't be read here; browser_screenshot shows it)";
   const lines = (root, options) => {
@@ -1160,9 +1167,12 @@
     return "";
   };
   const MOST_WAITED_TEXT = 1e6; // characters
+  const MOST_PLACES = 100; // that something is looked for near
 
+  let marks = null;
+  const MARK_WIDTH = 28; // pixels of a ref of three digits
   const api = {
-    snapshot({ mode, target, depth, links, limit }) {
+    snapshot({ mode, target, depth, links, boxes, limit }) {
       let root = top();
       if (target) {
         const found = resolve(target);
@@ -1174,9 +1184,10 @@
       let made = walk.lines;
       if (depth !== undefined && depth !== null) made = made.filter((line) => line.depth < depth);
       if (mode === "interactive") made = made.filter((line) => line.ref);
+      if (boxes) made = made.map(withBox);
       return { lines: made, title: fold(document.title.slice(0, MOST_TEXT)), url: location.href, nodes: (limit ?? MOST_NODES) - walk.left, truncated: walk.full };
     },
-    find({ text, regex, role, limit }) {
+    find({ text, regex, role, near, limit }) {
       let pattern;
       try {
         pattern = regex ? new RegExp(regex, "iu") : null;
@@ -1184,15 +1195,21 @@
         return { problem: `is no valid regular expression: ${problem.message.split(": ").at(-1)}`, matches: [], total: 0 };
       }
       const walk = lines(top(), { links: false });
-      const matches = [], above = [];
-      let total = 0;
-      for (const line of walk.lines) {
+      const found = [], above = [], places = [];
+      walk.lines.forEach((line, at) => {
         above.length = Math.min(above.length, line.depth);
         const fits = (!text || line.text.toLowerCase().includes(text.toLowerCase())) && (!pattern || pattern.test(line.text)) && (!role || hasRole(line.text, role));
-        if (fits && ++total <= limit) matches.push({ ...withRef(line), path: above.filter(Boolean).map((each) => cut(each, 60)) });
+        if (near && line.text.toLowerCase().includes(near.toLowerCase()) && places.length < MOST_PLACES) places.push(at);
+        if (fits) found.push({ line, at, above: above.filter(Boolean) });
         above[line.depth] = line.text;
+      });
+      if (near && !places.length) return { matches: [], total: 0, truncated: walk.full };
+      if (near) {
+        for (const each of found) each.distance = Math.min(...places.map((at) => (each.at < at ? at - each.at + 0.5 : each.at - at))); // a text is mostly above what it is about
+        found.sort((a, b) => a.distance - b.distance);
       }
-      return { matches, total, truncated: walk.full };
+      const matches = found.slice(0, limit).map(({ line, above }) => ({ ...withRef(line), path: above.map((each) => cut(each, 60)) }));
+      return { matches, total: found.length, truncated: walk.full };
     },
     read({ format, selector, ref, limit_chars: most }) {
       let root = top();
@@ -1207,6 +1224,30 @@
       else if (format === "table") text = (root.matches("table") ? [root] : [...root.querySelectorAll("table")]).filter(isVisible).map((table) => markdown(table, true)).join("\n\n");
       else text = markdown(root, format === "text");
       return { text: text.slice(0, most), total_chars: text.length };
+    },
+    // Writes the refs of the controls that the window shows beside them, until `unmark`.
+    mark({ most }) {
+      api.unmark();
+      const shown = lines(top(), { links: false }).lines.filter((line) => line.ref && line.text.startsWith(line.ref));
+      marks = document.createElement("div");
+      marks.style = "all: initial; position: fixed; inset: 0; pointer-events: none; z-index: 2147483647";
+      const drawn = marks.attachShadow({ mode: "closed" }), refs = [];
+      for (const { ref } of shown) {
+        const box = known.get(ref).node.deref()?.getBoundingClientRect();
+        if (!box || box.bottom <= 0 || box.right <= 0 || box.top >= innerHeight || box.left >= innerWidth || refs.length === most) continue;
+        const label = drawn.appendChild(document.createElement("span"));
+        label.textContent = ref;
+        const left = box.left > MARK_WIDTH ? box.left - MARK_WIDTH : Math.max(0, box.left); // beside it, where there is room
+        label.style = `position: fixed; left: ${left}px; top: ${Math.max(0, box.top)}px; font: bold 11px/13px monospace; color: #000; background: #fe0; border: 1px solid #000`;
+        refs.push(ref);
+      }
+      document.documentElement.append(marks);
+      return { refs };
+    },
+    unmark() {
+      marks?.remove();
+      marks = null;
+      return {};
     },
     locate(target) {
       const found = resolve(target);

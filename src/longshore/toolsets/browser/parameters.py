@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from longshore.registry.token_budget import MaxTokens
+from longshore.registry.token_budget import MOST_TOKENS
 from longshore.schema.annotations import Hidden
+from longshore.toolsets.browser.answers import LEAST_ANSWER
 
 # Parameters are None where they are left out: a default in the schema would cost a model tokens in every list.
 BrowserId = Annotated[str | None, "such as b1"]
@@ -20,7 +21,7 @@ TabId = Annotated[str | None, "such as t1"]
 HiddenTabId = Annotated[str | None, Hidden()]
 Timeout = Annotated[int | None, "most to wait"]
 HiddenTimeout = Annotated[int | None, Hidden()]
-Tokens = Annotated[MaxTokens, Hidden()]
+Tokens = Annotated[int, Meta(ge=LEAST_ANSWER, le=MOST_TOKENS), Hidden()]
 Flag = bool | None
 Ref = Annotated[str | None, "such as e12"]
 Selector = Annotated[str | None, "CSS"]
@@ -40,7 +41,7 @@ class FieldValue(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ActStep(Struct, frozen=True, forbid_unknown_fields=True):
-    action: Literal["click", "fill", "press", "hover", "drag", "scroll", "wait", "dialog"]
+    action: Literal["click", "fill", "select", "press", "hover", "drag", "scroll", "wait", "dialog"]
     ref: str | None = None
     label: str | None = None
     text: str | None = None

@@ -178,6 +178,19 @@ def network_requests(
     return {"filter": filter}
 
 
+def network_request(
+    index: Annotated[int, "the request's number in the list"],
+    part: Annotated[
+        Literal["request-headers", "response-headers", "response-body"] | None,
+        "only this part; each of the headers brings those of both",
+    ] = None,
+    filename: Filename = None,
+) -> Arguments:
+    """Show one of the page's requests."""
+    shown = {"request-headers": "headers", "response-headers": "headers", "response-body": "body"}
+    return {"id": index, "part": None if part is None else shown[part]}
+
+
 def file_upload(paths: Annotated[list[str] | None, "the files, within the server's folders"] = None) -> Arguments:
     """Give files to the file dialog that the last click opened."""
     if paths is None:

@@ -36,6 +36,8 @@ class Screenshot(Struct, frozen=True):
     height: int
     note: str = ""
     """What is not in it."""
+    marks: list[str] = []
+    """The refs that are written in it."""
 
 
 async def capture(

@@ -197,15 +197,18 @@ class PageScript:
         target: dict[str, str] | None = None,
         depth: int | None = None,
         links: bool = False,
+        boxes: bool = False,
         limit: int | None = None,
     ) -> Lines:
         """The document's lines."""
-        given = {"mode": mode, "target": target, "depth": depth, "links": links}
+        given = {"mode": mode, "target": target, "depth": depth, "links": links, "boxes": boxes}
         made = await self._call(Lines, "snapshot", given if limit is None else given | {"limit": limit})
         return _without_problem(made, target or {})
 
-    async def find(self, *, text: str | None, regex: str | None, role: str | None, limit: int) -> FoundLines:
-        given = {"text": text, "regex": regex, "role": role, "limit": limit}
+    async def find(
+        self, *, text: str | None, regex: str | None, role: str | None, near: str | None = None, limit: int
+    ) -> FoundLines:
+        given = {"text": text, "regex": regex, "role": role, "near": near, "limit": limit}
         return _without_problem(await self._call(FoundLines, "find", given), {"regex": regex or ""})
 
     async def read(
@@ -214,6 +217,14 @@ class PageScript:
         given = {"format": format, "selector": selector, "ref": ref, "limit_chars": limit_chars}
         part = {"ref": ref} if ref else {"selector": selector or ""}
         return _without_problem(await self._call(PageText, "read", given), part)
+
+    async def mark(self, most: int) -> list[str]:
+        """Write the refs of at most so many controls beside them. Returns these refs."""
+        return (await self._call(dict[str, list[str]], "mark", {"most": most}))["refs"]
+
+    async def unmark(self) -> None:
+        """Take away what `mark` has written."""
+        await self._call(dict[str, str], "unmark")
 
     async def locate(self, target: dict[str, str]) -> Located:
         return await self._call(Located, "locate", target)

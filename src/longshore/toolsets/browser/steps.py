@@ -35,9 +35,9 @@ def make_step(step: ActStep) -> actions.Step:
             return actions.Click(target=given)
         case "hover":
             return actions.Hover(target=given)
-        case "fill":
+        case "fill" | "select":
             if step.value is None:
-                raise ToolError("a fill step needs a value")
+                raise ToolError(f"a {step.action} step needs a value")
             return actions.Fill(fields=[actions.Field(target=given, value=step.value)])
         case "press":
             if not isinstance(step.value, str) or not step.value:

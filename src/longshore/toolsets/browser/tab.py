@@ -6,11 +6,12 @@ import asyncio
 import re
 import time
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Final, Literal, Protocol, TypeVar, final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from longshore.errors import ToolError, ToolTimeout
 from longshore.toolsets.browser import navigation
@@ -47,6 +48,8 @@ TRUNCATED: Final = "the page has more nodes than are looked at; give a scope"
 COMPARED_IN_PART: Final = (
     "only a part was compared: the page has more nodes than are looked at; give browser_snapshot a scope"
 )
+MOST_MARKS: Final = 100
+"""Refs that are written in a picture. More would cover it."""
 MOST_SHOWN_FRAMES: Final = 50
 """Frames of one document whose content is in a snapshot. More are advertisements, or an attack."""
 
@@ -85,6 +88,8 @@ class Arrival(Struct, frozen=True):
     events: list[str]
     page: list[Line]
     """The page's lines, none if it was not waited for. Parts that are as on the page before are one line each."""
+    lines: list[Line]
+    """All of the page's lines."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -239,7 +244,7 @@ class Tab:
                     self.log.notices.add(TRUNCATED)
             events = self.log.notices.take()
             shown = fold_repeated(lines, before)
-            return Arrival(self.url, self.title, loaded.status, loaded.note, events, shown)
+            return Arrival(self.url, self.title, loaded.status, loaded.note, events, shown, lines)
 
         until = until or time.monotonic() + seconds
         async with self._turn(until):
@@ -254,12 +259,13 @@ class Tab:
         depth: int | None = None,
         links: bool = False,
         seconds: float = READ_SECONDS,
+        boxes: bool = False,
     ) -> Snapshot:
-        """The page's lines, with refs."""
+        """The page's lines, with refs; with `boxes` also where each element is in the window."""
 
         async def work(page: Page) -> Snapshot:
-            made = await self._snapshot(page, mode, target, depth, links)
-            return self._note(made) if mode == "full" and target is None and depth is None else made
+            made = await self._snapshot(page, mode, target, depth, links, boxes)
+            return self._note(made) if mode == "full" and target is None and depth is None and not boxes else made
 
         return await self._run(work, seconds, "the snapshot")
 
@@ -276,13 +282,14 @@ class Tab:
         role: str | None = None,
         limit: int = 10,
         seconds: float = READ_SECONDS,
+        near: str | None = None,
     ) -> Found:
-        """Elements and texts in all frames."""
+        """Elements and texts in all frames; those near a text are the first, from the frames that have it."""
 
         async def work(page: Page) -> Found:
             frames = list(page.frames)
             asked = (
-                self._in_frame(page, frame, lambda s: s.find(text=text, regex=regex, role=role, limit=limit))
+                self._in_frame(page, frame, lambda s: s.find(text=text, regex=regex, role=role, near=near, limit=limit))
                 for frame in frames
             )
             matches: list[Match] = []
@@ -332,8 +339,10 @@ class Tab:
 
         return await self._run(work, seconds, "reading")
 
-    async def evaluate(self, script: str, ref: str | None = None, seconds: float = READ_SECONDS) -> str:
-        """The value of a script in the page's own world, as JSON text. A function gets the element of `ref`.
+    async def evaluate(
+        self, script: str, ref: str | None = None, seconds: float = READ_SECONDS, args: Sequence[Any] = ()
+    ) -> str:
+        """The value of a script in the page's own world, as JSON text. A function gets the element of `ref` and `args`.
 
         With a ref it runs in the frame of that element.
         """
@@ -343,7 +352,7 @@ class Tab:
             if ref is not None:
                 actions = Actions(page, self.dialogs)
                 element = await self._own_world(page, actions, await actions.find(Target(ref=ref)))
-            return await evaluate(page, script, element, seconds)
+            return await evaluate(page, script, element, seconds, args)
 
         return await self._run(work, seconds, "the script")
 
@@ -355,13 +364,22 @@ class Tab:
         full_page: bool = False,
         target: Target | None = None,
         seconds: float = READ_SECONDS,
+        marks: bool = False,
     ) -> Screenshot:
-        """A picture of the window, of the whole page, or of an element."""
+        """A picture of the window, of the whole page, or of an element; with `marks` the refs are beside controls."""
 
         async def work(page: Page) -> Screenshot:
             self._bring_to_front(page)
             part = None if target is None else await self._box(page, target)
-            return await capture(page, format, quality, max_width, full_page, part)
+            if not marks:
+                return await capture(page, format, quality, max_width, full_page, part)
+            script = await page.frames.script(page.frames.main)
+            refs = await script.mark(MOST_MARKS)
+            try:
+                made = await capture(page, format, quality, max_width, full_page, part)
+            finally:
+                await script.unmark()
+            return replace(made, marks=refs)
 
         return await self._run(work, seconds, "the screenshot")
 
@@ -630,12 +648,13 @@ class Tab:
         target: Target | None = None,
         depth: int | None = None,
         links: bool = False,
+        boxes: bool = False,
     ) -> Snapshot:
         frame = page.frames.main
         query = None if target is None else target.query()
         if target is not None and target.ref is not None:
             frame = page.frames.of_ref(target.ref)
-        given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links}
+        given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links, "boxes": boxes}
         told = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
         lines, truncated = await self._with_children(page, frame, told, given)
         return Snapshot(lines, page.frames.main.url or told.url, told.title, truncated)

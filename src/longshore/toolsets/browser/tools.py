@@ -7,24 +7,38 @@ import os
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from time import monotonic
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from longshore.errors import ToolError, ToolTimeout
 from longshore.protocol.content import Image, ResourceLink, Text
-from longshore.registry.token_budget import DEFAULT_TOKENS, fit_ends, fit_lines
+from longshore.registry.token_budget import DEFAULT_TOKENS, MOST_TOKENS, fit_ends, fit_lines
 from longshore.registry.toolset import Toolset, tool
+from longshore.registry.views import View
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.roots import Roots
 from longshore.schema.annotations import Hidden
 from longshore.server.context import Context
+from longshore.telemetry.recorder import reporter_of
 from longshore.toolsets.browser import actions
 from longshore.toolsets.browser import options as browser_options
 from longshore.toolsets.browser import playwright_tools as playwright
 from longshore.toolsets.browser.actions import Point, Target
-from longshore.toolsets.browser.answers import fence, origin_of, room_for_page, show_arrival, show_events, show_outcome
+from longshore.toolsets.browser.answers import (
+    LEAST_ANSWER,
+    Shown,
+    fence,
+    origin_of,
+    room_for_page,
+    show_arrival,
+    show_events,
+    show_outcome,
+)
 from longshore.toolsets.browser.brooklyn_tools import BrooklynTools
 from longshore.toolsets.browser.browsers import HEIGHT, WIDTH, Browsers, Strategy, Used
+from longshore.toolsets.browser.downloads import clean_name
 from longshore.toolsets.browser.events import MOST_ENTRIES, Exchange, clean, without_user
+from longshore.toolsets.browser.live_view import view_of
 from longshore.toolsets.browser.masking import Secrets
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.origins import check_url
@@ -77,6 +91,9 @@ _ERRORS: Final = {
     "is not on the page": "take a ref that browser_snapshot or browser_find shows",
     "is covered": "close what covers it, such as a dialog or banner",
 }
+_PLACE: Final = "Also takes browserId, target, tab_id and timeout_ms"
+_BUDGET: Final = f"max_tokens, the most tokens of the answer ({LEAST_ANSWER} to {MOST_TOKENS})"
+_HELP: Final = f"{_PLACE}, and {_BUDGET}."
 Answer = list[Text | Image | ResourceLink]
 
 
@@ -90,12 +107,16 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     stop_seconds = 6.0
     available = browser_options.available
 
-    def __init__(self, options: BrowserOptions) -> None:
+    def __init__(self, options: BrowserOptions, server: Any = None) -> None:
         self.options = options
-        self._browsers = Browsers(options)
+        self._browsers = Browsers(options, reporter_of(server))
 
     async def stop(self) -> None:
         await self._browsers.close_all()
+
+    def views(self) -> list[View]:
+        found = self._browsers.everything()
+        return [view_of(owner, id, browser) for owner, id, browser in found]
 
     # -- lifecycle
 
@@ -106,6 +127,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         waive=_WAIVED,
         open_world=True,
         examples=[{"headless": False, "url": "http://127.0.0.1:3000"}],
+        help="Also takes timeout_ms.",
     )
     async def browser_open(
         self,
@@ -143,11 +165,18 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             return await self._list(owner, DEFAULT_TOKENS)
         return "\n".join([*notices, f"{id} is open"])
 
-    @tool(category="browser-lifecycle", effects="destroy", timeout=CALL_SECONDS, waive=_WAIVED)
+    @tool(
+        category="browser-lifecycle",
+        effects="destroy",
+        timeout=CALL_SECONDS,
+        waive=_WAIVED,
+        help="Also takes target, timeout_ms, and tab_id, with which only that tab is closed.",
+    )
     async def browser_close(
         self,
         ctx: Context,
         browserId: BrowserId = None,
+        all: Annotated[Flag, "all of yours"] = None,
         target: HiddenTarget = None,
         tab_id: HiddenTabId = None,
         timeout_ms: HiddenTimeout = None,
@@ -155,17 +184,16 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         """Close a browser with its tabs."""
         seconds = _seconds(timeout_ms, CLOSE_SECONDS)
         owner = ctx.principal.name
+        if all:
+            if browserId is not None or tab_id is not None:
+                raise ToolError("give either all, or a browserId or tab_id")
+            await self._browsers.find(owner, None, None)
+            open_ones = list(self._browsers.all(owner))
+            return "\n".join(await asyncio.gather(*(self._close(owner, each, seconds) for each in open_ones)))
         id, notes = await self._browsers.find(owner, browserId, target)
         if tab_id is not None:
             return await self.browser_tabs(ctx, "close", tab_id, browserId=browserId, target=target)
-        attached = self._browsers.all(owner)[id].is_attached
-        said = f"{id} is left: its browser stays open, only tabs of ours were closed" if attached else f"{id} is closed"
-        try:
-            async with asyncio.timeout(seconds):
-                await self._browsers.close(owner, id)  # it goes on if the time is over
-        except TimeoutError:
-            said = f"{id} is being closed"
-        return "\n".join([*notes, said])
+        return "\n".join([*notes, await self._close(owner, id, seconds)])
 
     @tool(
         category="browser-lifecycle",
@@ -173,6 +201,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         examples=[{"action": "new", "url": "https://example.com"}, {"action": "close", "tab_id": "t2"}],
+        help=f"Also takes timeout_ms, and {_BUDGET}.",
     )
     async def browser_tabs(
         self,
@@ -214,6 +243,8 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         open_world=True,
         examples=[{"url": "https://example.com"}, {"action": "back"}],
         aliases={"browser_navigate_back": playwright.navigate_back},
+        help="snapshot says what of the page is shown: none, auto (an outline if it is long) or full (from "
+        f"its beginning). Also takes target, and {_BUDGET}.",
     )
     async def browser_navigate(
         self,
@@ -221,6 +252,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         url: Annotated[str | None, "page to load"] = None,
         action: Annotated[Literal["back", "forward", "reload"] | None, "instead"] = None,
         wait: Annotated[WaitUntil | None, "load unless given"] = None,
+        snapshot: Annotated[Shown | None, "auto unless given"] = None,
         browserId: BrowserId = None,
         target: HiddenTarget = None,
         tab_id: TabId = None,
@@ -238,7 +270,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
                 going = tab.navigate(checked, until, seconds)
             else:
                 going = {"back": tab.back, "forward": tab.forward}.get(action or "", tab.reload)(until, seconds)
-            return await self._load(used, going, max_tokens)
+            return await self._load(used, going, max_tokens, snapshot or "auto")
 
     @tool(
         category="navigation",
@@ -247,13 +279,15 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         waive=_WAIVED,
         examples=[{"text": "Saved"}, {"text_gone": "Loading", "timeout_ms": 20_000}],
         aliases={"browser_wait_for": playwright.wait_for},
+        help=_HELP,
     )
     async def browser_wait(
         self,
         ctx: Context,
         text: Annotated[str | None, "until the page has it"] = None,
         text_gone: Annotated[str | None, "until it has not"] = None,
-        selector: Annotated[str | None, "until one is visible"] = None,
+        ref: Annotated[str | None, "until it is visible"] = None,
+        selector: Annotated[str | None, "until one is"] = None,
         url: Annotated[str | None, "until the address has this part"] = None,
         expression: Annotated[str | None, "until this script is true"] = None,
         idle: Annotated[Flag, "until no request runs"] = None,
@@ -265,11 +299,11 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     ) -> str:
         """Wait for something on the page and show what changed. Actions wait for their own effects."""
         seconds = _seconds(timeout_ms, WAIT_SECONDS)
-        if timeout_ms is None and not idle and not any((text, text_gone, selector, url, expression)):
+        if timeout_ms is None and not idle and not any((text, text_gone, ref, selector, url, expression)):
             raise ToolError(
-                "give what to wait for: text, text_gone, selector, url, expression or idle; or a timeout_ms"
+                "give what to wait for: text, text_gone, ref, selector, url, expression or idle; or a timeout_ms"
             )
-        where = None if selector is None else Target(selector=selector)
+        where = None if ref is None and selector is None else Target(ref=ref, selector=selector)
         if expression is not None and not self.options.evaluate:
             raise ToolError("scripts are switched off here (toolsets.browser.evaluate); wait for a text or selector")
         step = actions.Wait(
@@ -291,6 +325,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         examples=[{"mode": "interactive"}, {"scope": "main", "links": True}],
+        help=f"Also takes boxes, which adds @x,y,width,height of each element in its window or frame. {_HELP}",
     )
     async def browser_snapshot(
         self,
@@ -302,6 +337,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         depth: Annotated[int | None, "levels"] = None,
         links: Annotated[Flag, "show addresses"] = None,
         cursor: Annotated[int | None, "of the last page"] = None,
+        boxes: Annotated[Flag, Hidden()] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -316,7 +352,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
                 text = await used.tab.changes(room, seconds) or "nothing changed since the last look"
             else:
                 part = None if scope is None else read_target(scope)
-                made = await used.tab.snapshot(mode or "full", part, depth, bool(links), seconds)
+                made = await used.tab.snapshot(mode or "full", part, depth, bool(links), seconds, bool(boxes))
                 text = render(fold_behind(made.lines), room, max(0, cursor or 0)).text
                 if made.truncated:
                     text += f"\n[{TRUNCATED}]"
@@ -328,6 +364,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         examples=[{"text": "add to cart", "role": "button"}],
+        help=f"Also takes near, a text: what is closest to it comes first. {_HELP}",
     )
     async def browser_find(
         self,
@@ -336,6 +373,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         regex: Annotated[str | None, "instead"] = None,
         role: Annotated[str | None, "such as button"] = None,
         limit: Annotated[int | None, "if not 10"] = None,
+        near: Annotated[str | None, Hidden()] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -347,14 +385,14 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError("give a text, a regex or a role")
         most = 10 if limit is None else max(1, min(limit, 100))
         async with self._use(ctx, browserId, target, tab_id) as used:
-            found = await used.tab.find(text, regex, role, most, _seconds(timeout_ms, READ_SECONDS))
+            found = await used.tab.find(text, regex, role, most, _seconds(timeout_ms, READ_SECONDS), near)
             lines = [f"{match.text}{' in ' + ' > '.join(match.path) if match.path else ''}" for match in found.matches]
             shown = fit_lines(lines, room_for_page(max_tokens)).text or "nothing found; browser_snapshot shows the page"
             left = found.total - len(found.matches)
             more = f"\n[{left} more: give a larger limit]" if left else ""
             return _answer(used, shown + more + (f"\n[{TRUNCATED}]" if found.truncated else ""), max_tokens)
 
-    @tool(category="content-capture", effects="read", timeout=CALL_SECONDS, waive=_WAIVED)
+    @tool(category="content-capture", effects="read", timeout=CALL_SECONDS, waive=_WAIVED, help=_HELP)
     async def browser_read(
         self,
         ctx: Context,
@@ -392,6 +430,8 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         waive=_WAIVED,
         examples=[{"full_page": True, "max_width": 800}],
         aliases={"browser_take_screenshot": playwright.take_screenshot},
+        help="Also takes quality (1 to 100), max_bytes, above which a picture is only linked, and marks, "
+        f"which writes the refs of the controls of the main frame beside them. {_PLACE}.",
     )
     async def browser_screenshot(
         self,
@@ -403,6 +443,8 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         quality: Annotated[int | None, Hidden()] = None,
         max_width: Annotated[int | None, "pixels"] = None,
         inline: Annotated[Flag, "false: only a link"] = None,
+        max_bytes: Annotated[int | None, Hidden()] = None,
+        marks: Annotated[Flag, Hidden()] = None,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
         tab_id: HiddenTabId = None,
@@ -416,11 +458,16 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         part = None if ref is None and selector is None else Target(ref=ref, selector=selector)
         async with self._use(ctx, browserId, target, tab_id) as used:
             seconds = _seconds(timeout_ms, READ_SECONDS)
-            shot = await used.tab.screenshot(format or "webp", quality, max_width, bool(full_page), part, seconds)
+            shot = await used.tab.screenshot(
+                format or "webp", quality, max_width, bool(full_page), part, seconds, bool(marks)
+            )
             name = f"{used.id}-{used.tab.id}.{format or 'webp'}"
             link = await asyncio.to_thread(ctx.save_artifact, name, shot.data, shot.mime, origin_of(used.tab.url))
         said = used.say(f"{used.place}: {shot.width} x {shot.height} pixels{f'; {shot.note}' if shot.note else ''}")
-        if inline is False or len(shot.data) > self.options.max_image_size:
+        if marks:
+            said += f"; marked: {used.tab.prepare_answer(' '.join(shot.marks)) or 'nothing'}"
+        most_bytes = self.options.max_image_size if max_bytes is None else min(max_bytes, self.options.max_image_size)
+        if inline is False or len(shot.data) > most_bytes:
             return [Text(said), link]
         return [Text(said), Image(shot.data, shot.mime), link]
 
@@ -430,6 +477,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         aliases={"browser_console_messages": playwright.console_messages},
+        help=f"Also takes stack, which adds the calls that led to each message. {_HELP}",
     )
     async def browser_console(
         self,
@@ -437,6 +485,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         level: Annotated[Literal["error", "warning", "info", "debug"] | None, "and worse; info unless given"] = None,
         since: Annotated[int | None, "number of the last one seen"] = None,
         limit: Annotated[int | None, "most messages, if not 50"] = None,
+        stack: Annotated[Flag, Hidden()] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -452,6 +501,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             found = used.tab.log.console.since(since or 0)
             lines = {
                 each.number: f"{each.number} {each.level} {each.text} ({each.where})"
+                + (f"\n{each.stack}" if stack and each.stack else "")
                 for each in found.entries
                 if each.level in levels
             }
@@ -463,10 +513,16 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     @tool(
         category="content-capture",
         effects="read",
+        artifacts=True,
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         examples=[{"failed": True}, {"id": 12}],
-        aliases={"browser_network_requests": playwright.network_requests},
+        aliases={
+            "browser_network_requests": playwright.network_requests,
+            "browser_network_request": playwright.network_request,
+        },
+        help="Also takes type, such as fetch or script, and status, such as 404; with an id part, headers or "
+        f"body, and save, which links the body as a file. {_HELP}",
     )
     async def browser_network(
         self,
@@ -475,25 +531,37 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         failed: Annotated[Flag, "only failed ones"] = None,
         since: Annotated[int | None, "number of the last one seen"] = None,
         id: Annotated[int | None, "one request with headers and body"] = None,
+        type: Annotated[str | None, Hidden()] = None,
+        status: Annotated[int | None, Hidden()] = None,
+        part: Annotated[Literal["headers", "body"] | None, Hidden()] = None,
+        save: Annotated[Flag, Hidden()] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
         tab_id: HiddenTabId = None,
         timeout_ms: HiddenTimeout = None,
-    ) -> str:
+    ) -> Answer:
         """List the page's requests, or show one."""
         seconds = _seconds(timeout_ms, READ_SECONDS)
+        if id is None and (part is not None or save):
+            raise ToolError("part and save are for one request: give its id")
         async with self._use(ctx, browserId, target, tab_id) as used:
             if id is not None:
-                return _answer(used, await _show_exchange(used.tab, id, room_for_page(max_tokens), seconds), max_tokens)
+                if save:
+                    return await _save_body(ctx, used, id, seconds)
+                shown = await _show_exchange(used.tab, id, part, room_for_page(max_tokens), seconds)
+                return [Text(_answer(used, shown, max_tokens))]
             found = used.tab.log.network.since(since or 0)
             lines = {
                 each.number: _exchange_line(each)
                 for each in found.entries
-                if (filter is None or filter in each.url) and (not failed or each.failed)
+                if (filter is None or filter in each.url)
+                and (not failed or each.failed)
+                and (type is None or type.lower() == each.kind.lower())
+                and status in (None, each.status)
             }
             shown = _fit_log("browser_network", lines, found.dropped, room_for_page(max_tokens))
-            return _answer(used, shown or "no requests", max_tokens)
+            return [Text(_answer(used, shown or "no requests", max_tokens))]
 
     # -- interaction
 
@@ -506,6 +574,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         errors=_ERRORS,
         examples=[{"ref": "e12"}, {"text": "Log in"}],
         migrations=[playwright.click],
+        help=f"Also takes modifiers, such as Shift. {_HELP}",
     )
     async def browser_click(
         self,
@@ -545,6 +614,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             }
         ],
         aliases={"browser_fill_form": playwright.fill_form},
+        help=_HELP,
     )
     async def browser_fill(
         self,
@@ -580,6 +650,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             "browser_hover": playwright.hover,
             "browser_handle_dialog": playwright.handle_dialog,
         },
+        help=_HELP,
     )
     async def browser_act(
         self,
@@ -608,6 +679,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         timeout=CALL_SECONDS,
         waive=_WAIVED,
         aliases={"browser_file_upload": playwright.file_upload},
+        help=f"Also takes wait, which waits for the first download and for those that run. {_HELP}",
     )
     async def browser_files(
         self,
@@ -615,6 +687,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         paths: Annotated[list[str] | None, "files to upload"] = None,
         ref: Annotated[str | None, "the field or button for them"] = None,
         selector: Selector = None,
+        wait: Annotated[Flag, Hidden()] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -625,6 +698,8 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         seconds = _seconds(timeout_ms, ACT_SECONDS)
         async with self._use(ctx, browserId, target, tab_id) as used:
             if paths is None:
+                if wait:
+                    await used.browser.downloads.wait(1, seconds, begins=True)
                 return await self._show_downloads(ctx, used, max_tokens)
             folder = self._browsers.upload_folder(used.browser)
             confined = ConfinedFiles(Roots(tuple(await ctx.folders())))
@@ -641,12 +716,14 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         open_world=True,
         errors={"switched off": "read the page with browser_read"},
         examples=[{"script": "document.querySelectorAll('img').length"}, {"script": "e => e.innerHTML", "ref": "e12"}],
+        help=f"Also takes args, the arguments of a function, after the element. {_HELP}",
     )
     async def browser_evaluate(
         self,
         ctx: Context,
         script: Annotated[str, "expression, or function that gets the element"],
         ref: Ref = None,
+        args: Annotated[list[Any] | None, Hidden()] = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
         browserId: HiddenBrowserId = None,
         target: HiddenTarget = None,
@@ -657,7 +734,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         if not self.options.evaluate:
             raise ToolError("scripts are switched off here (toolsets.browser.evaluate)")
         async with self._use(ctx, browserId, target, tab_id) as used:
-            value = await used.tab.evaluate(script, ref, _seconds(timeout_ms, READ_SECONDS))
+            value = await used.tab.evaluate(script, ref, _seconds(timeout_ms, READ_SECONDS), args or ())
             return _answer(used, value, max_tokens)
 
     @tool(category="navigation", effects="write", open_world=True, listed=False)
@@ -685,6 +762,16 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
 
     # -- parts of a call
 
+    async def _close(self, owner: str, id: str, seconds: float) -> str:
+        """Close a browser, and say so."""
+        attached = self._browsers.all(owner)[id].is_attached
+        try:
+            async with asyncio.timeout(seconds):
+                await self._browsers.close(owner, id)  # it goes on if the time is over
+        except TimeoutError:
+            return f"{id} is being closed"
+        return f"{id} is left: its browser stays open, only tabs of ours were closed" if attached else f"{id} is closed"
+
     async def _open(
         self,
         owner: str,
@@ -707,10 +794,10 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         except TimeoutError:
             raise ToolError(f"the browser was not there within {timeout_ms} ms; try a longer timeout_ms") from None
 
-    async def _load(self, used: Used, going: Awaitable[Arrival], max_tokens: int) -> str:
+    async def _load(self, used: Used, going: Awaitable[Arrival], max_tokens: int, shown: Shown = "auto") -> str:
         """Await a navigation, and show the page."""
         arrival = await self._browsers.navigate(used.tab, going)
-        return used.fence(show_arrival(arrival, used.notes, room_for_page(max_tokens)))
+        return used.fence(show_arrival(arrival, used.notes, room_for_page(max_tokens), shown))
 
     def _use(
         self, ctx: Context, id: str | None, strategy: Strategy | None, tab_id: str | None
@@ -820,8 +907,22 @@ def _exchange_line(each: Exchange) -> str:
     return f"{each.number} {each.method} {clean(each.url, 200)} {each.kind} {result}{took}"
 
 
-async def _show_exchange(tab: Tab, number: int, max_tokens: int, seconds: float) -> str:
+async def _save_body(ctx: Context, used: Used, number: int, seconds: float) -> Answer:
+    """The body of the answer to a request, as an artifact."""
+    body = await used.tab.body(number, seconds)
+    exchange = used.tab.log.exchange(number)
+    path = "" if exchange is None else urlsplit(exchange.url).path
+    name, mime = clean_name(path.rstrip("/")), "" if exchange is None else exchange.mime
+    link = await asyncio.to_thread(ctx.save_artifact, name, body.data, mime or None, origin_of(used.tab.url))
+    return [Text(used.say(f"{used.place}: the body of request {number}, {len(body.data):,} bytes")), link]
+
+
+async def _show_exchange(
+    tab: Tab, number: int, part: Literal["headers", "body"] | None, max_tokens: int, seconds: float
+) -> str:
     exchange = tab.log.exchange(number)
+    if part == "headers" and exchange is not None:
+        return fit_ends("\n".join([_exchange_line(exchange), exchange.sent, "", exchange.received]), max_tokens)
     try:
         body = await tab.body(number, seconds)
         text = body.data.decode(errors="replace") if body.is_text else f"{len(body.data):,} bytes that are no text"
@@ -829,7 +930,11 @@ async def _show_exchange(tab: Tab, number: int, max_tokens: int, seconds: float)
         if exchange is None:
             raise
         text = str(problem)
-    parts = [] if exchange is None else [_exchange_line(exchange), exchange.sent, "", exchange.received, ""]
+    parts = (
+        []
+        if exchange is None or part == "body"
+        else [_exchange_line(exchange), exchange.sent, "", exchange.received, ""]
+    )
     return fit_ends("\n".join([*parts, text]), max_tokens)
 
 
