@@ -8,7 +8,7 @@ one field that is plain BM25, with several BM25F.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from heapq import nsmallest
 from math import log
 from typing import Final, Generic, TypeVar, final
@@ -21,6 +21,8 @@ B: Final = 0.75
 """How much the length of a text counts."""
 NAME_WEIGHT: Final = 3.0
 """How much more a word counts in a name."""
+HEADING_WEIGHT: Final = 1.5
+"""How much more in a heading, which says in a sentence what the text is about."""
 
 Id = TypeVar("Id", bound=Hashable)
 
@@ -42,27 +44,33 @@ def length_factors(average: float) -> tuple[float, float]:
 
 @final
 class MemoryIndex(Generic[Id]):
-    """Documents of a name and a text, for search in one process."""
+    """Documents of a name, a text and maybe a heading, for search in one process."""
 
     def __init__(self) -> None:
         self._names = dict[str, dict[Id, int]]()
+        self._headings = dict[str, dict[Id, int]]()
         self._texts = dict[str, dict[Id, int]]()
         self._lengths = dict[Id, int]()
-        self._terms = dict[Id, tuple[frozenset[str], frozenset[str]]]()
+        self._terms = dict[Id, tuple[frozenset[str], ...]]()
 
-    def add(self, id_: Id, name: str, text: str = "") -> None:
+    def add(self, id_: Id, name: str, text: str = "", heading: str = "") -> None:
         """Add a document, or replace the one with this id."""
         self.remove(id_)
-        in_name, in_text = Counter(to_all_terms(name)), Counter(to_terms(text))
-        for found, fields in ((in_name, self._names), (in_text, self._texts)):
+        in_text = Counter(to_terms(text))
+        counts = (Counter(to_all_terms(name)), Counter(to_terms(heading)), in_text)
+        for found, fields in zip(counts, self._fields, strict=True):
             for term, count in found.items():
                 fields.setdefault(term, {})[id_] = count
         self._lengths[id_] = in_text.total()
-        self._terms[id_] = frozenset(in_name), frozenset(in_text)
+        self._terms[id_] = tuple(frozenset(found) for found in counts)
+
+    @property
+    def _fields(self) -> tuple[dict[str, dict[Id, int]], ...]:
+        return self._names, self._headings, self._texts
 
     def remove(self, id_: Id) -> None:
         """Remove a document, if there is one."""
-        for terms, fields in zip(self._terms.pop(id_, ()), (self._names, self._texts), strict=False):
+        for terms, fields in zip(self._terms.pop(id_, ()), self._fields, strict=False):
             for term in terms:
                 del fields[term][id_]
                 if not fields[term]:
@@ -71,19 +79,57 @@ class MemoryIndex(Generic[Id]):
 
     def search(self, query: str, limit: int = 10) -> list[tuple[Id, float]]:
         """The best documents with any of the query's words, and their scores. Of equal ones the older is first."""
-        scores = self._score(dict.fromkeys(to_terms(query)))
+        scores = dict[Id, float]()
+        for term in dict.fromkeys(to_terms(query)):
+            frequencies = self._frequencies(term)
+            worth = rarity(len(self._lengths), len(frequencies))
+            for id_, frequency in frequencies.items():
+                scores[id_] = scores.get(id_, 0.0) + worth * saturated(frequency)
+        return self.best(scores, limit)
+
+    def search_alternatives(self, queried: Iterable[Mapping[str, float]]) -> dict[Id, float]:
+        """The scores of documents for several things, each of which may be said by any of its terms.
+
+        Each term has a weight. A thing counts once, by the term that scores best; and a document that has more of the
+        things, by their worth, ranks before one that has one of them more often.
+        """
+        scores, shares, total = dict[Id, float](), dict[Id, float](), 0.0
+        for terms in queried:
+            found = {term: frequencies for term in terms if (frequencies := self._frequencies(term))}
+            if not found:
+                continue
+            worth = self._worth(terms, found)
+            total += worth
+            best = dict[Id, tuple[float, float]]()
+            for term, frequencies in found.items():
+                # A common word is worth no more because it stands for a rare one.
+                value = terms[term] * min(worth, rarity(len(self._lengths), len(frequencies)))
+                for id_, frequency in frequencies.items():
+                    score = (value * saturated(frequency), value)
+                    best[id_] = max(best.get(id_, score), score)
+            for id_, (reached, share) in best.items():
+                scores[id_] = scores.get(id_, 0.0) + reached
+                shares[id_] = shares.get(id_, 0.0) + share
+        return {id_: score * shares[id_] / total for id_, score in scores.items()}
+
+    def best(self, scores: Mapping[Id, float], limit: int) -> list[tuple[Id, float]]:
+        """The best of some documents. Of equal ones the older is first."""
         order = {id_: place for place, id_ in enumerate(self._lengths)}
         return nsmallest(limit, scores.items(), key=lambda found: (-found[1], order[found[0]]))
 
-    def _score(self, terms: Iterable[str]) -> dict[Id, float]:
-        scores = dict[Id, float]()
+    def _frequencies(self, term: str) -> dict[Id, float]:
+        """The weighted frequency of a term in each document that has it."""
         count = len(self._lengths)
         short, long = length_factors(sum(self._lengths.values()) / max(count, 1))
-        for term in terms:
-            frequencies = {id_: NAME_WEIGHT * n for id_, n in self._names.get(term, {}).items()}
-            for id_, n in self._texts.get(term, {}).items():
-                frequencies[id_] = frequencies.get(id_, 0.0) + n / (short + long * self._lengths[id_])
-            worth = rarity(count, len(frequencies))
-            for id_, frequency in frequencies.items():
-                scores[id_] = scores.get(id_, 0.0) + worth * saturated(frequency)
-        return scores
+        found = {id_: NAME_WEIGHT * n for id_, n in self._names.get(term, {}).items()}
+        for id_, n in self._headings.get(term, {}).items():
+            found[id_] = found.get(id_, 0.0) + HEADING_WEIGHT * n
+        for id_, n in self._texts.get(term, {}).items():
+            found[id_] = found.get(id_, 0.0) + n / (short + long * self._lengths[id_])
+        return found
+
+    def _worth(self, terms: Mapping[str, float], found: Mapping[str, Mapping[Id, float]]) -> float:
+        """How rare a thing is: as its own word where documents have that, else as all that stands for it."""
+        own = max(terms, key=lambda term: terms[term])
+        having = found[own] if own in found else {id_ for each in found.values() for id_ in each}
+        return rarity(len(self._lengths), len(having))

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,14 +16,14 @@ from tests.interop.client.peers import command
 
 from longshore.client import SyncClient
 from longshore.errors import StoreError, ToolError
-from longshore.toolsets.context.markdown_format import export_markdown
+from longshore.toolsets.context.markdown_format import export_markdown, import_markdown
 from longshore.toolsets.context.native_format import export_native, import_native
 from longshore.toolsets.context.records import FileState, Moment, NewItem, NewLink, NewSource, Query, Targets
 from longshore.toolsets.context.server_memory import export_server_memory, import_server_memory
 from longshore.toolsets.context.store import Store, StoreLimits
+from redaction.canaries import canary
 from waiting import PATIENCE
 
-from .canaries import canary
 from .graphs import ME, Clock, fact, names, opened
 from .projects import put, run
 
@@ -189,6 +190,57 @@ def test_markdown_has_headings_texts_sources_and_links(store: Store) -> None:
     assert "Never mind." not in page
     assert not re.search(r"(?<!\\)<", page), "no tag"
     assert not re.search(r"\n\s*#(?!## |# )", page), "no heading but ours"
+
+
+def page_of(store: Store) -> list[bytes]:
+    """Its Markdown, without the sources."""
+    page = "\n".join(export_markdown(store))
+    return [re.sub(r"^  \*.*\*$", "  *agent a, 2026-01-01*", line).encode() for line in page.split("\n")]
+
+
+def test_a_page_is_read_back_and_again_changes_nothing(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    links = NewLink(to="a.md", kind="file", path="a.md"), NewLink(to="A", kind="section", path="a.md", relation="calls")
+    store.add([NewItem(kind="file", name="a.md", path="a.md"), fact("f(x) [*]", "- a → b (c)", links=links)], ME)
+    page = page_of(store)
+    with opened(tmp_path / "other.db") as other:
+        done = import_markdown(other, page, FILE)
+        assert (done.nodes, done.problems, done.known) == (8, [], 0)
+        assert page_of(other) == page
+        before = lines_of(other)
+        done = import_markdown(other, page, FILE)
+        assert (done.nodes, done.observations, done.edges) == (0, 0, 0) and done.known
+        assert lines_of(other) == before
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("ab \\#<>=-*()→,.\n\r\u2028"), max_size=30), min_size=1, max_size=3))
+def test_any_text_is_read_back_from_a_page(texts: list[str]) -> None:
+    with TemporaryDirectory() as folder, opened(Path(folder, "a.db")) as one, opened(Path(folder, "b.db")) as other:
+        for text in filter(str.strip, texts):
+            one.add([fact("a", text)], ME)
+        page = page_of(one)
+        assert not re.search(r"(?<!\\)(\\\\)*<", "\n".join(map(bytes.decode, page))), "no tag"
+        assert import_markdown(other, page, FILE).problems == []
+        assert page_of(other) == page
+        assert import_markdown(one, page, FILE).observations == 0
+
+
+def test_a_page_that_was_edited_adds_what_is_new(store: Store) -> None:
+    page = f"""# Context graph
+
+## decision
+
+### Token format
+- Tokens are signed.
+- password: {canary(1)}
+- decided for → auth service (concept)
+Prose that is no item.
+"""
+    done = import_markdown(store, page.encode().splitlines(), FILE)
+    assert (done.nodes, done.observations, done.edges) == (2, 2, 1)
+    assert done.problems == ["line 9: it is no heading, and no item beneath a node's heading"]
+    said = b"\n".join(lines_of(store)).decode()
+    assert "Tokens are signed." in said and canary(1) not in said
 
 
 # -- server-memory

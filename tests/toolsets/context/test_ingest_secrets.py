@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from longshore.toolsets.context.secret_rules import MARKER
-from longshore.toolsets.context.secret_texts import remove_secrets
+from longshore.redaction.rules import MARKER
+from longshore.redaction.texts import remove_secrets
 from longshore.toolsets.context.store import Store, open_store
+from redaction.canaries import HEX, UPPER, canary
 
-from .canaries import HEX, UPPER, canary
 from .projects import put, run
 
 BODY = "\n".join(canary(100 + line, 64) for line in range(6))

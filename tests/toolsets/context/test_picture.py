@@ -6,7 +6,7 @@ from itertools import combinations
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longshore.toolsets.context.graph_layout import lay_out
@@ -22,6 +22,11 @@ def edge(start: int, end: int, relation: str = "calls") -> Edge:
     )
 
 
+HUB_AND_PAIR = [*((0, n) for n in (1, 2, 4, 5, 6, 7, 8, 11, 12, 21, 28)), (3, 9)]
+"""The pair's rectangle is narrower than its names."""
+
+
+@example(29, HUB_AND_PAIR)
 @given(st.integers(0, 40), st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=80))
 def test_all_names_are_in_the_rectangle(count: int, links: list[tuple[int, int]]) -> None:
     widths = {n: 20.0 + 37 * n % 160 for n in range(count)}
@@ -65,7 +70,8 @@ def test_no_name_covers_another_and_the_picture_is_filled(count: int, shape: str
         "none": [],
     }[shape]
     nodes = project(count)
-    tree = ElementTree.fromstring(draw(nodes, edges, {0}, {}, "title"))
+    bold = set(range(0, count, 2))
+    tree = ElementTree.fromstring(draw(nodes, edges, bold, {}, "title"))
     width, height = (float(each) for each in tree.attrib["viewBox"].split()[2:])
     boxes = dict[int, tuple[float, float, float]]()
     for group in tree.iter(SVG + "g"):
@@ -73,7 +79,7 @@ def test_no_name_covers_another_and_the_picture_is_filled(count: int, shape: str
         if title is not None and title.text:
             id_ = int(title.text.split()[0][1:])
             x, y = (float(each) for each in group.attrib["transform"][10:-1].split())
-            boxes[id_] = (x, y, name_width(next(node for node in nodes if node.id == id_)))
+            boxes[id_] = (x, y, name_width(next(node for node in nodes if node.id == id_), is_bold=id_ in bold))
     assert len(boxes) == count
     for (x, y, wide), (other_x, other_y, other_wide) in combinations(boxes.values(), 2):
         assert abs(x - other_x) >= (wide + other_wide) / 2 - 1 or abs(y - other_y) >= 34
@@ -88,9 +94,12 @@ def test_no_name_covers_another_and_the_picture_is_filled(count: int, shape: str
         assert max(y for _, y, _ in boxes.values()) - min(y for _, y, _ in boxes.values()) > 0.5 * height
 
 
-def test_a_long_path_is_shown_by_its_end() -> None:
-    svg = draw(project(2), [], set(), {}, "title")
-    assert ">…oolsets/context/part_0.py<" in svg
+def test_what_begins_like_others_is_shown_by_its_end() -> None:
+    method = Node(id=2, kind="method", name="ContextToolsOfAProject.query_context", path="tools.py")
+    note = Node(id=3, kind="note", name="Why the keys are rotated at night", path="tools.py")
+    svg = draw([*project(2), method, note], [], set(), {}, "title")
+    assert ">…oolsets/context/part_0.py<" in svg and ">…Key rotation of service 1<" in svg
+    assert ">…sOfAProject.query_context<" in svg and ">Why the keys are rotated …<" in svg
 
 
 @given(st.text(max_size=200), st.text(max_size=60), st.text(max_size=60))

@@ -36,6 +36,12 @@ def test_a_heavier_link_gets_more_of_the_walk() -> None:
     assert ranks[2] == pytest.approx(3 * ranks[3])
 
 
+def test_links_that_weigh_little_together_get_little_of_the_walk() -> None:
+    light, usual, heavy = (page_rank({1: 1.0}, link_weights([(1, 2, weight)])) for weight in (0.1, 1.0, 7.0))
+    assert usual == heavy and usual[2] > 0.3
+    assert light[2] < 0.1
+
+
 def test_the_walk_begins_at_the_best_few() -> None:
     assert seed_shares({1: 2.0, 2: 1.0}) == pytest.approx({1: 8 / 9, 2: 1 / 9})
 

@@ -89,6 +89,14 @@ def test_what_has_the_words_comes_before_the_file_that_it_is_in(store: Store) ->
     assert only.observations
 
 
+def test_less_good_matches_come_before_the_chapter_of_the_best(store: Store) -> None:
+    chapter = (NewLink(to="Chapter", kind="section", relation="part_of"),)
+    store.add([NewItem(kind="section", name="keys", text="Rotate the signing keys.", links=chapter)], ME)
+    pages = {n: f"Signing keys rotate every {n} days, or when one is lost." for n in (32, 64)}
+    store.add([NewItem(kind="section", name=f"page {n}", text=text) for n, text in pages.items()], ME)
+    assert names(store, "rotate signing keys") == ["keys", "page 32", "page 64", "Chapter"]
+
+
 def test_a_hub_is_followed_in_part(store: Store) -> None:
     store.add([fact("hub", "centre", links=tuple(NewLink(to=f"leaf {n}") for n in range(500)))], ME)
     first, *leaves = names(store, "centre", limit=100)

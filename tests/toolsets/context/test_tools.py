@@ -30,10 +30,10 @@ from longshore.toolsets.context.options import ContextOptions
 from longshore.toolsets.context.records import QueryResult
 from longshore.toolsets.context.store import open_store
 from longshore.toolsets.context.tools import ContextTools
+from redaction.canaries import UPPER, canary
 from talk import ERAS, NEWEST_LEGACY, Refused, call, converse, result, text, until
 from talk import Client as RawClient
 
-from .canaries import UPPER, canary
 from .test_packing import results
 
 UPDATED = "notifications/resources/updated"

@@ -60,7 +60,13 @@ def lay_out(
             box = Box(box.x + GAP, box.y + GAP, max(1.0, box.width - 2 * GAP), max(1.0, box.height - 2 * GAP))
         inside = _grid(part, box, widths) if part[0] not in linked else _by_forces(part, linked, box, widths)
         points.update(inside)
-    return {node: points[node] for node in widths}
+    return {node: _inside(points[node], widths[node], width, height) for node in widths}
+
+
+def _inside(point: Point, name: float, width: float, height: float) -> Point:
+    """The point moved so that its name is in the picture: a small part's rectangle may be narrower than its names."""
+    x, y = point
+    return min(max(x, name / 2), max(name / 2, width - name / 2)), min(max(y, 0.0), height)
 
 
 def _area(width: float) -> float:

@@ -19,12 +19,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from longshore.errors import ToolError
+from longshore.redaction import texts as secret_texts
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError
-from longshore.toolsets.context import markdown_file, plain_file, python_file, secret_texts
+from longshore.toolsets.context import markdown_file, plain_file, python_file
 from longshore.toolsets.context.checks import LINKS, PATH_CHARACTERS
 from longshore.toolsets.context.file_parts import FILE, FUNCTION, METHOD, Import, ParsedFile
 from longshore.toolsets.context.name_resolution import Declared, NameTable, words_of
+from longshore.toolsets.context.ranking import PART_OF
 from longshore.toolsets.context.records import FileState, NewItem, NewLink, NewSource
 from longshore.toolsets.context.source_tree import Content, FileFacts, SourceTree, Unreadable, decode
 from longshore.toolsets.context.store import Store
@@ -564,7 +566,7 @@ def _items(path: str, parsed: ParsedFile, table: NameTable) -> list[NewItem]:
     for at, part in enumerate(parsed.parts):
         if part.parent is not None:
             parent = parsed.parts[part.parent]
-            links.setdefault(at, []).append(NewLink(to=parent.name, relation="part_of", kind=parent.kind, path=path))
+            links.setdefault(at, []).append(NewLink(to=parent.name, relation=PART_OF, kind=parent.kind, path=path))
     for link in table.links(path, parsed):
         kind, name, file = link.target
         new = NewLink(to=name, relation=link.relation, kind=kind, path=file, weight=link.weight)

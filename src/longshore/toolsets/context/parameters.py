@@ -11,12 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from longshore.errors import ToolError
+from longshore.redaction.rules import MARKER
+from longshore.redaction.texts import remove_secrets
 from longshore.registry.token_budget import MaxTokens
 from longshore.schema.annotations import Hidden
 from longshore.toolsets.context.checks import to_word
 from longshore.toolsets.context.records import ForgetMode, Microseconds, Moment, NewItem, NewLink, Targets
-from longshore.toolsets.context.secret_rules import MARKER
-from longshore.toolsets.context.secret_texts import remove_secrets
 from longshore.toolsets.context.selecting import ID
 
 # Parameters are None where they are left out: a default in the schema would cost a model tokens in every list.

@@ -8,6 +8,7 @@ from html import escape
 from math import hypot, sqrt
 from typing import Final
 
+from longshore.toolsets.context.file_parts import CLASS, FUNCTION, METHOD, SECTION
 from longshore.toolsets.context.graph_layout import Point, area_of, lay_out
 from longshore.toolsets.context.packing import one_line
 from longshore.toolsets.context.records import Edge, Node
@@ -23,8 +24,12 @@ NAME_BELOW: Final = 22
 """How far the middle of a name is beneath its node."""
 NAME_WIDTH, RELATION_WIDTH = 6.9, 5.4
 """Of a character of a name and of a relation, about."""
+BOLD: Final = 1.18
+"""How much wider the names of the nodes are that the picture begins with."""
 COLOURS: Final = 8
 """Kinds with a colour and shape of their own; the rarest share the last."""
+_PARTS: Final = frozenset((CLASS, FUNCTION, METHOD, SECTION))
+"""Kinds whose names begin with those of what they are in."""
 
 _SHAPES: Final = (
     '<circle r="11"/>',
@@ -67,7 +72,7 @@ def draw(nodes: Sequence[Node], edges: Sequence[Edge], start: set[int], texts: M
     """The SVG of some nodes and the edges among them. `texts` are shown when the pointer rests on a node."""
     shown = {node.id for node in nodes}
     edges = [edge for edge in edges if edge.from_node in shown and edge.to_node in shown]
-    widths = {node.id: name_width(node) for node in nodes}
+    widths = {node.id: name_width(node, is_bold=node.id in start) for node in nodes}
     width, height = WIDTH - 2 * MARGIN_X, HEIGHT - MARGIN_TOP - MARGIN_BOTTOM
     larger = max(1.0, sqrt(area_of(widths.values()) / (width * height)))
     width, height = round(width * larger), round(height * larger)
@@ -92,15 +97,15 @@ def draw(nodes: Sequence[Node], edges: Sequence[Edge], start: set[int], texts: M
     return "\n".join(parts)
 
 
-def name_width(node: Node) -> float:
+def name_width(node: Node, *, is_bold: bool = False) -> float:
     """How wide the name of a node is in the picture, about; at least as wide as its shape."""
-    return max(2.0 * RADIUS, NAME_WIDTH * len(_shown_name(node)))
+    return max(2.0 * RADIUS, NAME_WIDTH * (BOLD if is_bold else 1.0) * len(_shown_name(node)))
 
 
 def _shown_name(node: Node) -> str:
-    """The name, cut to fit; of a path the end, which tells it from others."""
+    """The name, cut to fit; of a path or a part of a file the end, which tells it from others."""
     line = one_line(node.name)
-    if len(line) > NAME_CHARACTERS and node.name == node.path:
+    if len(line) > NAME_CHARACTERS and (node.name == node.path or node.kind in _PARTS):
         return "…" + line[1 - NAME_CHARACTERS :]
     return _short(line, NAME_CHARACTERS)
 

@@ -14,6 +14,10 @@ SEED_POWER: Final = 3
 RESTART: Final = 0.5
 """How much of the walk goes back to the seeds in each step."""
 STEPS: Final = 4
+PART_OF: Final = "part_of"
+LIGHTER: Final[Mapping[str, float]] = {PART_OF: 0.1}
+"""By relation: how much of a link's weight the walk follows. A question seldom means the chapter of which a section has
+the words: on ingested documents and code, following it whole put the chapter before better matches."""
 RECENT_BONUS: Final = 0.1
 HALF_LIFE_DAYS: Final = 30
 FACT_KINDS: Final = frozenset(("fact", "decision", "note", "task", "episode"))
@@ -47,17 +51,22 @@ def seed_shares(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def page_rank(shares: Mapping[int, float], weights: Weights) -> dict[int, float]:
-    """Where a walk is found that begins at the seeds and goes back to them: nodes near many good matches rank high."""
+    """Where a walk is found that begins at the seeds and goes back to them: nodes near many good matches rank high.
+
+    Links of a node that weigh less than 1 together are followed by that share of the walk only.
+    """
     ranks = dict(shares)
     totals = {node: sum(links.values()) for node, links in weights.items()}
     for _ in range(STEPS):
         following = dict[int, float]()
         stranded = 0.0
         for node, rank in ranks.items():
-            if not (total := totals.get(node, 0.0)):
-                stranded += rank  # without links, a walk begins again
+            total = totals.get(node, 0.0)
+            if total < 1.0:
+                stranded += rank * (1.0 - total)  # what no link gets begins again
+            if not total:
                 continue
-            moved = (1.0 - RESTART) * rank / total
+            moved = (1.0 - RESTART) * rank / max(1.0, total)
             for neighbour, weight in weights[node].items():
                 following[neighbour] = following.get(neighbour, 0.0) + moved * weight
         for node, share in shares.items():

@@ -37,6 +37,7 @@ from longshore.toolsets.context.candidates import (
 from longshore.toolsets.context.contradictions import contradictions_of
 from longshore.toolsets.context.database import Row, Transaction, batches, marks
 from longshore.toolsets.context.ranking import (
+    LIGHTER,
     RESTART,
     SEED_POWER,
     SEEDS,
@@ -333,7 +334,7 @@ class _Search:
         weights = link_weights(edges.values())
         reached = dict[int, float]()
         for seed, share in shares.items():
-            total = sum(weights.get(seed, {}).values())
+            total = max(1.0, sum(weights.get(seed, {}).values()))
             for node, weight in weights.get(seed, {}).items():
                 if node not in shares:
                     reached[node] = reached.get(node, 0.0) + share * weight / total
@@ -341,7 +342,7 @@ class _Search:
         return link_weights((edges | self._links(node for node, _ in further)).values())
 
     def _links(self, nodes: Iterable[int]) -> dict[int, tuple[int, int, float]]:
-        """Edges from and to these nodes at the moment, the newest of each."""
+        """Edges from and to these nodes at the moment, the newest of each, with what the walk follows of them."""
         condition, values = holds("edge", self._moment, self._now)
         found = dict[int, tuple[int, int, float]]()
         listed = sorted(nodes)
@@ -350,10 +351,11 @@ class _Search:
             join = self._transaction.join_picked("edge", newest)
             for batch in batches(listed):
                 sql = (
-                    f"SELECT edge.id, edge.from_node, edge.to_node, edge.weight FROM node {join}"
+                    f"SELECT edge.id, edge.from_node, edge.to_node, edge.weight, edge.relation FROM node {join}"
                     f" WHERE node.id IN ({marks(batch)}) ORDER BY edge.id"
                 )
-                found.update((row[0], row[1:]) for row in self._transaction.rows(sql, (*values, *batch)))
+                for id_, start, to, weight, relation in self._transaction.rows(sql, (*values, *batch)):
+                    found[id_] = (start, to, weight * LIGHTER.get(relation, 1.0))
         return found
 
     def _preferred(self, node: int, rank: float) -> float:

@@ -15,19 +15,14 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder, encode
 
 from longshore.errors import ToolError
-from longshore.toolsets.context.checks import to_word
+from longshore.redaction.texts import remove_secrets
 from longshore.toolsets.context.derived_names import with_names
+from longshore.toolsets.context.importing import Importer
 from longshore.toolsets.context.native_format import EXPORT_SECONDS, ImportReport, rows_of
 from longshore.toolsets.context.parameters import RELATED
 from longshore.toolsets.context.records import CONCEPT, NOTE, NOW, NewItem, NewLink, NewSource, Node
 from longshore.toolsets.context.rows import NODE, holds, name_key, to_node
-from longshore.toolsets.context.secret_texts import remove_secrets
 from longshore.toolsets.context.store import Store
-
-AT_ONCE: Final = 500
-"""Items of one transaction."""
-MOST_PROBLEMS: Final = 100
-"""Lines that a report names; the rest is counted."""
 
 
 class Entity(Struct, frozen=True, kw_only=True, tag_field="type", tag="entity"):
@@ -67,29 +62,23 @@ class _Import:
 
     def __init__(self, store: Store, source: NewSource) -> None:
         self._store, self._source = store, source
-        self._before = store.status()
-        self._waiting = list[tuple[int, str, NewItem]]()
-        """Items that are not added yet, each with its line and its name there."""
+        self._importer = Importer(store, source)
         self._names = dict[tuple[str, str], str]()
         """The name of the file by the kind and key under which it is stored."""
-        self._notes = dict[str, None]()
         self._relations = list[tuple[int, Relation]]()
-        self._nodes = dict[str, Node]()
-        """The nodes of the names of the file."""
-        self._texts, self._problems = 0, list[str]()
-
-    def report(self, number: int, what: object) -> None:
-        self._problems.append(f"line {number}: {what}")
+        self._texts = 0
+        self.report = self._importer.report
 
     def take(self, line: Entity | Relation, number: int) -> None:
+        to_word = self._importer.to_word
         if isinstance(line, Relation):
             from_, to, relation = map(_without_secrets, (line.from_, line.to, line.relation_type))
-            self._relations.append((number, Relation(from_=from_, to=to, relation_type=self._to_word(relation))))
+            self._relations.append((number, Relation(from_=from_, to=to, relation_type=to_word(relation))))
             return
-        kind, name = self._to_word(_without_secrets(line.entity_type)) or NOTE, _without_secrets(line.name)
+        kind, name = to_word(_without_secrets(line.entity_type)) or NOTE, _without_secrets(line.name)
         stored = self._stored_name(kind, name)
         for text in line.observations or [""]:
-            self._add_later(number, name, NewItem(kind=kind, name=stored, text=_without_secrets(text)))
+            self._importer.add_later(number, name, NewItem(kind=kind, name=stored, text=_without_secrets(text)))
         self._texts += len(line.observations)
 
     def _stored_name(self, kind: str, name: str) -> str:
@@ -99,17 +88,12 @@ class _Import:
         numbered = chain((name,), (f"{name} ({number})" for number in count(2)))
         stored = next(each for each in numbered if self._names.setdefault((kind, name_key(each, "")), name) == name)
         if stored != name:
-            self._notes[f"{name!r} is stored as {stored!r}: another name differs from it in case or spaces only"] = None
+            note = f"{name!r} is stored as {stored!r}: another name differs from it in case or spaces only"
+            self._importer.notes[note] = None
         return stored
 
-    def _to_word(self, text: str) -> str:
-        """A kind or relation as it may be."""
-        if text != (word := to_word(text)):
-            self._notes[f"{text!r} is stored as {word!r}"] = None
-        return word
-
     def finish(self) -> ImportReport:
-        self._add_waiting()
+        self._importer.add_waiting()
         for number, relation in self._relations:
             try:
                 start, end = self._end(relation.from_), self._end(relation.to)
@@ -118,53 +102,22 @@ class _Import:
                 continue
             link = NewLink(to=f"n{end.id}", relation=relation.relation_type or RELATED)
             item = NewItem(kind=start.kind, name=start.name, path=start.path, links=(link,))
-            self._add_later(number, relation.from_, item)
-        self._add_waiting()
-        before, after, more = self._before, self._store.status(), len(self._problems) - MOST_PROBLEMS
-        made = ImportReport(
-            nodes=after.nodes - before.nodes,
-            observations=after.observations - before.observations,
-            edges=after.edges - before.edges,
-            notes=self._notes,
-            problems=self._problems[:MOST_PROBLEMS] + ([f"and {more:,} lines more"] if more > 0 else []),
-        )
-        listed = len(self._nodes) + self._texts + len(self._relations)
-        made.known = max(0, listed - made.nodes - made.observations - made.edges - len(self._problems))
-        return made
+            self._importer.add_later(number, relation.from_, item)
+        self._importer.add_waiting()
+        return self._importer.made(len(self._importer.nodes) + self._texts + len(self._relations))
 
     def _end(self, name: str) -> Node:
         """The node of a relation's end: of the file, else of the store, else a new one. Raises ToolError."""
-        if name not in self._nodes:
+        nodes = self._importer.nodes
+        if name not in nodes:
             found = self._store.find(name)
             if len(found) > 1:
                 raise ToolError(f"{len(found)} nodes are named {name[:100]!r}, and none of them is in the file")
             if not found:
                 [added] = self._store.add([NewItem(kind=CONCEPT, name=name)], self._source)
                 found = self._store.resolve(f"n{added.node}")
-            self._nodes[name] = found[0]
-        return self._nodes[name]
-
-    def _add_later(self, number: int, name: str, item: NewItem) -> None:
-        self._waiting.append((number, name, item))
-        if len(self._waiting) >= AT_ONCE:
-            self._add_waiting()
-
-    def _add_waiting(self) -> None:
-        """Add the items that wait; if one can't be stored, each by itself, so that the others are."""
-        items, self._waiting = self._waiting, []
-        try:
-            self._add(items)
-        except ToolError:
-            for each in items:
-                try:
-                    self._add([each])
-                except ToolError as problem:
-                    self.report(each[0], str(problem).removeprefix("item 1").removeprefix(": "))
-
-    def _add(self, items: list[tuple[int, str, NewItem]]) -> None:
-        added = self._store.add([item for _, _, item in items], self._source)
-        for (_, name, item), each in zip(items, added, strict=True):
-            self._nodes.setdefault(name, Node(id=each.node, kind=each.kind, name=each.name, path=item.path))
+            nodes[name] = found[0]
+        return nodes[name]
 
 
 def _without_secrets(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Lock
 from time import time_ns
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -404,6 +404,10 @@ class ContextTools(Toolset):
             return summarise(store, topic)
 
     # -- the store
+
+    def reading(self) -> AbstractContextManager[Store]:
+        """The store, for a person who looks at it: `with tools.reading() as store:`. Raises ToolError."""
+        return self._using()
 
     @contextmanager
     def _using(self) -> Generator[Store]:
