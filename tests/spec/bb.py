@@ -139,7 +139,10 @@ BB_ROWS: dict[str, Row] = {
         "test_the_parameters_of_a_call_are_checked_in_the_order_of_the_document",
     ),
     "S-186": _row(
-        "M", "Every exception of a tool is -32001.", "test_an_exception_of_a_tool_is_an_execution_failure_with_its_text"
+        "M",
+        "Every exception of a tool is -32001.",
+        "test_an_exception_of_a_tool_is_an_execution_failure_with_its_text",
+        "tests/seeds/bb/test_hostile.py::test_a_tool_that_crashes_is_an_execution_failure_and_the_process_lives",
     ),
     "S-187": _row(
         "M",

@@ -24,7 +24,9 @@ _CLIENT = "tests/seeds/ghost/test_clients.py::test_the_official_client_remembers
 
 GHOST_ROWS: dict[str, Row] = {
     "S-122": _row(
-        "D", "Resources and tools, over JSON-RPC 2.0.", "test_a_peer_of_the_dialect_gets_the_rest_of_its_revision"
+        "D",
+        "Resources, tools and prompts, over JSON-RPC 2.0.",
+        "test_a_peer_of_the_dialect_gets_the_rest_of_its_revision",
     ),
     "S-123": _row("M", "The client starts the server; UTF-8; one message a line.", _LINES, _EXAMPLES),
     "S-124": _row("M", "Logs go to stderr, and nothing but messages to stdout.", _LINES),
@@ -33,7 +35,13 @@ GHOST_ROWS: dict[str, Row] = {
         "Over HTTP: POST, maybe streams, and bearer tokens.",
         "tests/seeds/ghost/test_http.py::test_over_http_a_post_with_the_token_is_answered",
     ),
-    "S-127": _row("M", "initialize, initialized, then lists and calls.", _EXAMPLES, _CLIENT),
+    "S-127": _row(
+        "M",
+        "initialize, initialized, then lists and calls.",
+        _EXAMPLES,
+        _CLIENT,
+        "tests/seeds/ghost/test_http.py::test_lines_are_answered_in_the_form_of_the_document",
+    ),
     "S-128": _row("M", "A success has jsonrpc, the id of its request, and a result.", _EXAMPLES),
     "S-129": _row("M", "An error has a code, a message and data.", _CODES),
     "S-130": _row("M", "A notification has no id, and is not answered.", "test_a_notification_is_not_answered"),

@@ -104,6 +104,11 @@ STANDARD_ROWS: dict[str, Row] = {
         "Categories are lower-case-with-hyphens, no abbreviations (I40).",
         f"{BROOKLYN}::test_a_category_is_kebab_case_and_declared",
     ),
+    "HOUSE-17": _row(
+        "D",
+        "A screenshot is content-capture.",
+        "tests/seeds/brooklyn/test_standards.py::test_the_tools_have_the_standard_categories",
+    ),
     "HOUSE-18": _row(
         "S",
         "Types are concrete; any is none (E10, B60).",
@@ -483,7 +488,6 @@ STANDARD_LEFT_OUT: dict[str, str] = {
     "HOUSE-02": "in our code the field is Python's input_schema, on the wire MCP's inputSchema; one place knows both",
     "HOUSE-04": "the form of a list is the same over every transport, so there is nothing to rewrite for one of them",
     "HOUSE-05": "tests and pages assert the name that MCP has, for input_schema alone would be found by no client",
-    "HOUSE-17": "which category a screenshot belongs to is for the browser's tools to say, and there are none yet",
     "HOUSE-24": "a check by hand with a client; what the client does was measured, and `--as claude` shows it",
     "FIG-01": "a ratio of times, measured by benchmarks/registration.py; no test asserts times",
     "FIG-03": "a ratio of times, measured by benchmarks/validation.py; no test asserts times",

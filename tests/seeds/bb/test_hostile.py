@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from hostile.frames import ANSWERED, FAILED, METHOD, PARAMS, PARSE, TABLE, Row
+from hostile.frames import ANSWERED, FAILED, LIMIT, METHOD, PARAMS, PARSE, REQUEST, TABLE, Row, call_of_size
 from hostile.test_live import SERVER
+from process.peer import call, notification
 from seeds.browseros.test_hostile import summary
 from transcripts.peers import Process
 
@@ -42,6 +43,12 @@ def victim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Victim]:
         yield process
 
 
+@pytest.fixture
+def initialized(tmp_path: Path) -> Iterator[Victim]:
+    with Victim(tmp_path, handshake=True) as process:
+        yield process
+
+
 CODES = {ANSWERED: METHOD, PARAMS: METHOD, FAILED: PARSE}
 """There is no ping here, and a call that can't be read is an error, not a result."""
 
@@ -65,3 +72,33 @@ def test_hostile_frames_may_all_come_at_once(victim: Victim) -> None:
     victim.put_raw(b"".join(row.frame + b"\n" for row in rows))
     answers = victim.answers_before_sentinel("all")
     assert [summary(each) for each in answers] == [each for row in rows for each in expected(row)]
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_the_frame_limit_is_exact(initialized: Victim, over: int) -> None:
+    frame, size = call_of_size(LIMIT + over)
+    initialized.put(frame)
+    answer = json.loads(initialized.get())
+    if over > 0:
+        assert summary(answer) == (5, REQUEST)
+    else:
+        assert answer["result"]["content"] == [{"type": "text", "text": str(size)}]
+    assert initialized.answers_before_sentinel("after") == []
+
+
+def test_a_doubled_request_is_refused_and_a_cancelled_one_not_answered(initialized: Victim) -> None:
+    """C-16: of cancellation the document says nothing, so it is MCP's."""
+    hold, cancel = call(7, "hold", key="k"), notification("notifications/cancelled", requestId=7)
+    for each in (hold, hold, cancel, cancel):
+        initialized.put(json.dumps(each).encode())
+    assert [summary(each) for each in initialized.answers_before_sentinel("after")] == [(7, REQUEST)]
+
+
+@pytest.mark.parametrize(
+    "tool", ["crash", "crash_on_thread", "crash_inline", "wrong_type", "interrupt", "quit_process"]
+)
+def test_a_tool_that_crashes_is_an_execution_failure_and_the_process_lives(initialized: Victim, tool: str) -> None:
+    """S-186."""
+    initialized.put(json.dumps(call(1, tool)).encode())
+    assert summary(json.loads(initialized.get())) == (1, -32001)
+    assert initialized.answers_before_sentinel("after") == []

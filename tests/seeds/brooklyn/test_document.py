@@ -108,7 +108,7 @@ def error_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_browser_is_launched_as_the_document_shows(server: Peer, browser_path: str) -> None:
-    """S-2, S-3, S-5, S-6, S-7, S-8, S-14, S-24, S-25, S-30."""
+    """S-2, S-3, S-5, S-6, S-7, S-8, S-14, S-24, S-25, S-27, S-30."""
     answer, example = server.ask(read("call_request")), read("call_response")
     found, shown = object_of(answer), object_of(example)
     assert answer["id"] == example["id"]
@@ -125,7 +125,7 @@ def test_the_tools_own_object_is_never_the_result(server: Peer) -> None:
 
 
 def test_the_piped_line_of_the_document_is_answered_and_logs_go_to_stderr(workshop: Workshop) -> None:
-    """S-12, S-20, S-21: without initialize, at level debug."""
+    """S-12, S-20, S-21, S-30: without initialize, at level debug."""
     script = document.text_of("manual_test.sh")
     env = document.with_scripts(workshop.env)
     done = subprocess.run(
@@ -149,7 +149,7 @@ def test_a_failed_tool_is_the_error_of_the_document(tools: Peer) -> None:
 
 
 def test_each_kind_of_content_is_as_the_document_shows(tools: Peer) -> None:
-    """S-8, S-9, S-10."""
+    """S-6, S-8, S-9, S-10."""
     assert tools.call("link")["result"]["content"] == [read("resource_link")]
     [picture] = tools.call("picture")["result"]["content"]
     assert picture == read("image") | {"data": "iVBORw=="}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hostile.frames import FAILED, PARSE, REQUEST, TABLE, Row
-from hostile.test_live import LIMIT, SERVER
+from hostile.frames import FAILED, LIMIT, PARSE, REQUEST, TABLE, Row, call_of_size
+from hostile.test_live import SERVER
 from seeds.browseros.test_hostile import summary
 from transcripts.peers import Process
 
@@ -83,12 +83,8 @@ def test_a_cancelled_request_is_not_answered(victim: Bare) -> None:
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_the_frame_limit_is_exact(victim: Bare, over: int) -> None:
-    head, tail = (
-        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"length","arguments":{"text":"',
-        b'"}}}',
-    )
-    size = LIMIT + over - len(head) - len(tail)
-    victim.put(head + b"x" * size + tail)
+    frame, size = call_of_size(LIMIT + over)
+    victim.put(frame)
     answer = json.loads(victim.get())
     if over > 0:
         assert summary(answer) == (5, REQUEST)

@@ -42,7 +42,7 @@ def server() -> Iterator[ServerProcess]:
 
 
 def test_a_bare_post_is_answered_in_the_form_of_the_document_and_begins_no_session(server: ServerProcess) -> None:
-    """S-15, S-17."""
+    """S-5, S-15, S-17, S-27."""
     status, answer, headers = post(server, STATUS, bearer(server))
     assert status == 200 and object_of(answer)["name"] == "brooklyn"
     assert "mcp-session-id" not in headers

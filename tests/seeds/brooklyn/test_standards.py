@@ -73,7 +73,7 @@ def taking(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_list_has_the_fields_of_a_tool_definition_with_the_key_of_the_wire(tools: dict[str, Any]) -> None:
-    """S-87, S-92, S-96: examples and errors are told by tool_help."""
+    """S-87, S-92, S-96, S-118: examples and errors are told by tool_help."""
     fields = re.findall(r"^  (\w+)\??: ", text_of("tool_definition.ts"), re.MULTILINE)
     wire = {"input_schema" if each == "inputSchema" else each for each in fields} - {"examples", "errors"}
     for tool in tools.values():
@@ -82,7 +82,7 @@ def test_the_list_has_the_fields_of_a_tool_definition_with_the_key_of_the_wire(t
 
 
 def test_within_the_server_the_key_is_that_of_mcp() -> None:
-    """S-86, S-90, S-91: the dialect alone changes it, when the list is rendered."""
+    """S-86, S-90, S-91, S-118: the dialect alone changes it, when the list is rendered."""
     app = make("brooklyn")
     described = [each.describe() for each in app.engine.tools.values()]
     assert all("inputSchema" in each and "input_schema" not in each for each in described)

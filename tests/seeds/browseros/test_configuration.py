@@ -75,6 +75,12 @@ def test_the_variables_of_the_document_are_read_and_each_value_says_so(workshop:
     assert show(workshop)["server.timeout"] == (7.0, "LONGSHORE_SERVER_TIMEOUT")
 
 
+def test_the_file_switches_debug_logging_on(workshop: Workshop) -> None:
+    """S-61."""
+    write_config(workshop, {"debug": True})
+    assert b'"request_received"' in workshop.run([*SERVER], PING).stderr
+
+
 def test_our_files_override_the_file_of_the_document(workshop: Workshop) -> None:
     write_config(workshop, {"timeout": 30})
     workshop.write("[server]\ntimeout = 9\n", "longshore.toml")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hostile.frames import FAILED, PARSE, REQUEST, TABLE, Row
+from hostile.frames import FAILED, LIMIT, PARSE, REQUEST, TABLE, Row, call_of_size
 from hostile.test_live import SERVER
 from process.peer import call, encode, modern
 from transcripts.peers import Process
@@ -98,12 +98,8 @@ def test_a_second_request_with_an_id_in_flight_runs_after_the_first(victim: Bare
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_the_frame_limit_is_exact(victim: Bare, over: int) -> None:
-    head, tail = (
-        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"length","arguments":{"text":"',
-        b'"}}}',
-    )
-    size = (16 << 20) + over - len(head) - len(tail)
-    victim.put(head + b"x" * size + tail)
+    frame, size = call_of_size(LIMIT + over)
+    victim.put(frame)
     answer = json.loads(victim.get())
     if over > 0:
         assert summary(answer) == (5, REQUEST)

@@ -79,7 +79,7 @@ def test_the_details_of_an_error_are_in_the_file_that_takes_stderr(workshop: Wor
     done = run_shell(workshop, f"echo '{{no json' | {command}", BROWSEROS_MCP_DEBUG="true")
     assert json.loads(done.stdout)["error"]["code"] == -32700
     records = [json.loads(line) for line in (workshop.folder / "error.log").read_text().splitlines()]
-    assert "request_received" in [each["type"] for each in records], records
+    assert "refused" in [each["type"] for each in records], records
 
 
 def test_the_tools_are_listed_where_one_was_not_found(workshop: Workshop) -> None:

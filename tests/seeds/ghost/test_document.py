@@ -276,14 +276,15 @@ def test_a_request_that_names_2026_07_28_gets_mcp(server: Peer) -> None:
 
 
 def test_a_peer_of_the_dialect_gets_the_rest_of_its_revision(workshop: Workshop, database: Path) -> None:
-    """S-122: resources, and batches, which only 2025-03-26 has."""
+    """S-122: resources, prompts, and batches, which only 2025-03-26 has."""
     messages = [read("initialize_request"), read("initialized"), [request(4, "ping"), read("list_request")]]
-    ended = workshop.run([COMMAND], *messages, request(5, "resources/list"))
+    ended = workshop.run([COMMAND], *messages, request(5, "resources/list"), request(6, "prompts/list"))
     answers = [json.loads(line) for line in ended.stdout.splitlines()]
     batch = next(answer for answer in answers if isinstance(answer, list))
     assert {answer["id"] for answer in batch} == {4, 2}
-    [listed] = [answer for answer in answers if isinstance(answer, dict) and answer["id"] == 5]
-    assert any(each["uri"] == "context://recent" for each in listed["result"]["resources"])
+    single = {answer["id"]: answer["result"] for answer in answers if isinstance(answer, dict)}
+    assert any(each["uri"] == "context://recent" for each in single[5]["resources"])
+    assert [each["name"] for each in single[6]["prompts"]] == ["load_context"]
 
 
 def test_each_request_of_its_peers_is_recorded_once(workshop: Workshop, database: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hostile.frames import FAILED, PARSE, TABLE, Row
+from hostile.frames import FAILED, LIMIT, PARSE, TABLE, Row, call_of_size
 from hostile.test_live import Victim
 from seeds.browseros.test_hostile import ARRAYS, summary
 
@@ -55,7 +55,22 @@ def test_a_cancelled_and_a_doubled_request_are_each_answered_once(victim: tuple[
     assert process.answers_before_sentinel("after") == []
 
 
-@pytest.mark.parametrize("tool", ["crash", "crash_on_thread", "crash_inline", "wrong_type", "interrupt"])
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_the_frame_limit_is_exact(victim: tuple[Victim, dict[str, Any]], over: int) -> None:
+    process, _ = victim
+    frame, size = call_of_size(LIMIT + over)
+    process.put(frame)
+    answer = json.loads(process.get())
+    if over > 0:
+        assert summary(answer) == (5, CODES["invalid request"])
+    else:
+        assert answer["result"]["content"] == [{"type": "text", "text": str(size)}]
+    assert process.answers_before_sentinel("after") == []
+
+
+@pytest.mark.parametrize(
+    "tool", ["crash", "crash_on_thread", "crash_inline", "wrong_type", "interrupt", "quit_process"]
+)
 def test_the_text_of_an_exception_never_reaches_the_client(victim: tuple[Victim, dict[str, Any]], tool: str) -> None:
     process, _ = victim
     process.put(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool}}).encode())
