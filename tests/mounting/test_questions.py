@@ -126,7 +126,7 @@ async def test_a_question_never_reaches_another_caller(outer: str) -> None:
             hers = asyncio.ensure_future(ann.call_tool("b_go"))
             await thinking.wait()
             his = asyncio.ensure_future(bob.call_tool("b_other"))
-            await until("his call", lambda: len(mount._calls.pending) == 2)
+            await until("his call", lambda: len(mount._calls.held.all) == 2)
             go_on.set()
             told = json.loads((await hers).text)
             assert told == json.loads((await his).text)
@@ -306,7 +306,7 @@ async def test_a_result_that_comes_while_the_question_leaves_is_not_lost(seconds
     async with through(gate, on_elicit=lambda _: "x") as client:
         for _ in range(10):
             assert (await client.call_tool("b_go")).text == "went without an answer"
-        assert mount._calls.pending == {}
+        assert mount._calls.held.all == {}
 
 
 @pytest.mark.parametrize(("held", "asks"), [(1, True), (2, False), (3, False)])
@@ -320,7 +320,7 @@ async def test_calls_are_held_up_to_a_bound_whether_they_have_ended_or_not(
         await client.list_tools()
         for _ in range(held):
             await client.request("tools/call", {"name": "b_go", "arguments": {}})
-        pending = mount._calls.pending
+        pending = mount._calls.held.all
         await until("their ends", lambda: all(each.task.done() for each in pending.values()))
         last = await client.request("tools/call", {"name": "b_go", "arguments": {}})
         assert (last["resultType"] == "input_required") is asks
@@ -380,7 +380,7 @@ async def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
     answered = asyncio.Event()
 
     async def think(_: Any) -> str:
-        pending = mount._calls.pending
+        pending = mount._calls.held.all
         await until("the end of the call behind", lambda: not pending or all(f.task.done() for f in pending.values()))
         answered.set()
         return "Rome"
@@ -388,7 +388,7 @@ async def test_a_server_that_does_not_wait_for_the_answer(outer: str) -> None:
     async with through(gate, outer, on_elicit=think) as client:
         assert (await client.call_tool("b_go")).text == "went without an answer"
         assert outer == "legacy" or answered.is_set()
-        assert mount._calls.pending == {}
+        assert mount._calls.held.all == {}
 
 
 async def test_an_answer_in_another_process_fails_with_the_reason() -> None:
@@ -397,7 +397,7 @@ async def test_an_answer_in_another_process_fails_with_the_reason() -> None:
         await client.list_tools()
         first = await client.request("tools/call", {"name": "b_greet", "arguments": {}})
         mount: Any = gate.catalog.toolsets["b"].toolset
-        mount._calls.pending.clear()  # as if it were held elsewhere
+        mount._calls.held.all.clear()  # as if it were held elsewhere
         params = {"name": "b_greet", "arguments": {}, "requestState": first["requestState"], "inputResponses": {}}
         late = await client.request("tools/call", params)
         assert "came too late, or to another process; call again" in late["content"][0]["text"]
@@ -496,7 +496,7 @@ async def test_a_held_call_belongs_to_its_session() -> None:
     async with through(gate, on_elicit=lambda _: "x") as client:
         await client.list_tools()
         await client.request("tools/call", {"name": "b_greet", "arguments": {}})
-        (held,) = mount._calls.pending.values()
+        (held,) = mount._calls.held.all.values()
         assert held.call is None
         assert isinstance(held.caller, Session)
 
@@ -531,7 +531,7 @@ async def test_a_question_too_many_leaves_nothing_behind(rounds: int, fails: boo
     async with through(gate, on_elicit=lambda _: "x") as client:
         answer = await client.call_tool("b_often", {"rounds": rounds}, check=False)
         assert answer.text == ("b_often asked in 8 rounds and still has questions" if fails else "x" * rounds)
-        assert mount._calls.pending == {}
+        assert mount._calls.held.all == {}
         async with Client(gate, on_elicit=lambda _: "y") as other:
             assert (await other.call_tool("b_often", {"rounds": 1})).text == "y"
 

@@ -30,6 +30,7 @@ DERIVED = {
     "failures",
     "completions",
     "offered",
+    "shown",
 }
 """Fields that are counted, or follow from others and the configuration."""
 MADE = {"toolset", "template", "scopes", "describe", "asked", "parameters"}

@@ -12,8 +12,10 @@ import pytest
 
 from longshore import Ask, Context, Limits, Server, ToolError
 from longshore.telemetry.records import (
+    LimitReached,
     Problem,
     Record,
+    Refused,
     RequestCompleted,
     RequestReceived,
     ToolCompleted,
@@ -49,11 +51,11 @@ def make() -> Server:
 
     @app.tool
     async def broken(text: str) -> str:
-        raise RuntimeError(f"secret {text}")
+        raise RuntimeError(f"it broke at {text}")
 
     @app.tool(run="inline")
     def broken_inline(text: str) -> str:
-        raise RuntimeError(f"secret {text}")
+        raise RuntimeError(f"it broke at {text}")
 
     @app.tool(timeout=0.02)
     async def slow(text: str) -> str:
@@ -126,6 +128,10 @@ def shapes(records: list[Record]) -> list[tuple[Any, ...]]:
                 found.append(("received", method, id))
             case RequestCompleted(method=method, id=id, outcome=outcome):
                 found.append(("completed", method, id, outcome))
+            case Refused(why=why, id=id):
+                found.append(("refused", why, id))
+            case LimitReached(limit=limit, id=id):
+                found.append(("limit", limit, id))
             case ToolInvoked(tool=tool, id=id):
                 found.append(("invoked", tool, id))
             case ToolCompleted(tool=tool, id=id, outcome=outcome):
@@ -135,29 +141,33 @@ def shapes(records: list[Record]) -> list[tuple[Any, ...]]:
     return found
 
 
-def whole(tool: str, outcome: str) -> list[tuple[Any, ...]]:
+def whole(tool: str, outcome: str, *between: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     return [
         ("received", "tools/call", 1),
         ("invoked", tool, 1),
+        *between,
         ("tool completed", tool, 1, outcome),
         ("completed", "tools/call", 1, outcome),
     ]
 
 
 @pytest.mark.parametrize(
-    ("tool", "outcome"),
+    ("tool", "outcome", "limits"),
     [
-        ("inline", "ok"),
-        ("thread", "ok"),
-        ("later", "ok"),
-        ("wrong", "failed"),
-        ("slow", "timeout"),
-        ("asking", "asked"),
-        ("large", "error"),
+        ("inline", "ok", []),
+        ("thread", "ok", []),
+        ("later", "ok", []),
+        ("wrong", "failed", []),
+        ("slow", "timeout", ["server.timeout"]),
+        ("asking", "asked", []),
+        ("large", "error", ["limits.frame_bytes"]),
     ],
 )
-def test_a_call_leaves_four_records(tool: str, outcome: str) -> None:
-    assert shapes(asked(call(1, tool, text="x"))) == whole(tool, outcome)
+def test_a_call_leaves_four_records_and_one_for_the_limit_that_it_met(
+    tool: str, outcome: str, limits: list[str]
+) -> None:
+    met = [("limit", limit, 1) for limit in limits]
+    assert shapes(asked(call(1, tool, text="x"))) == whole(tool, outcome, *met)
 
 
 @pytest.mark.parametrize("tool", ["broken", "broken_inline"])
@@ -184,6 +194,7 @@ def test_times_are_measured() -> None:
 def test_a_call_with_wrong_arguments_is_refused_and_never_invoked(tool: str) -> None:
     assert shapes(asked(call(1, tool, text=3, more=1))) == [
         ("received", "tools/call", 1),
+        ("refused", "invalid_arguments", 1),
         ("completed", "tools/call", 1, "refused"),
     ]
 
@@ -191,6 +202,7 @@ def test_a_call_with_wrong_arguments_is_refused_and_never_invoked(tool: str) -> 
 def test_an_unknown_tool_is_refused() -> None:
     assert shapes(asked(call(1, "nobody"))) == [
         ("received", "tools/call", 1),
+        ("refused", "unknown_tool", 1),
         ("completed", "tools/call", 1, "refused"),
     ]
 
@@ -205,6 +217,7 @@ def test_a_busy_server_refuses() -> None:
 
     heard = shapes(record(talk))
     assert ("completed", "tools/call", 3, "refused") in heard
+    assert heard.count(("limit", "limits.running", 3)) == 1
     assert ("invoked", "hang", 3) not in heard
 
 
@@ -218,22 +231,26 @@ def test_a_cancelled_call_is_completed_as_such() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "params", "outcome"),
+    ("method", "params", "why"),
     [
-        ("server/discover", {}, "ok"),
-        ("tools/list", {}, "ok"),
-        ("tools/list", {"cursor": "nonsense"}, "refused"),
-        ("no/such", {}, "refused"),
-        ("resources/read", {"uri": "note://a"}, "ok"),
-        ("resources/read", {"uri": "nope://a"}, "refused"),
-        ("prompts/get", {"name": "plan", "arguments": {"text": "x"}}, "ok"),
-        ("prompts/get", {"name": "plan"}, "refused"),
+        ("server/discover", {}, None),
+        ("tools/list", {}, None),
+        ("tools/list", {"cursor": "nonsense"}, "invalid_arguments"),
+        ("no/such", {}, "unknown_method"),
+        ("resources/read", {"uri": "note://a"}, None),
+        ("resources/read", {"uri": "nope://a"}, "invalid_arguments"),
+        ("prompts/get", {"name": "plan", "arguments": {"text": "x"}}, None),
+        ("prompts/get", {"name": "plan"}, "invalid_arguments"),
     ],
 )
-def test_other_requests_leave_two_records(method: str, params: dict[str, Any], outcome: str) -> None:
+def test_other_requests_leave_two_records_and_one_for_a_refusal(
+    method: str, params: dict[str, Any], why: str | None
+) -> None:
+    recorded = "unknown" if method == "no/such" else method
     assert shapes(asked(modern("a", method, **params))) == [
-        ("received", method, "a"),
-        ("completed", method, "a", outcome),
+        ("received", recorded, "a"),
+        *([("refused", why, "a")] if why else []),
+        ("completed", recorded, "a", "refused" if why else "ok"),
     ]
 
 
@@ -330,9 +347,10 @@ def test_a_listener_may_stop_inside_its_callback() -> None:
 
 
 def test_each_record_has_a_level() -> None:
-    assert level_of(RequestReceived("m", 1, 0.0)) == "debug"
-    assert level_of(ToolCompleted("t", 1, 0.0, "ok", 0.0)) == "info"
-    assert level_of(ToolCompleted("t", 1, 0.0, "failed", 0.0)) == "notice"
+    assert level_of(RequestReceived(method="m", id=1, at=0.0)) == "debug"
+    assert level_of(ToolCompleted(tool="t", id=1, seconds=0.0, outcome="ok", at=0.0)) == "info"
+    assert level_of(ToolCompleted(tool="t", id=1, seconds=0.0, outcome="failed", at=0.0)) == "notice"
+    assert level_of(Refused(why="rate", at=0.0)) == "notice"
     assert level_of(Problem("error", "x", 0.0)) == "error"
 
 

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from longshore.telemetry.lines import FIELD_CHARACTERS
+from longshore.telemetry.lines import LONG_CHARACTERS as TRACE_CHARACTERS
 from longshore.telemetry.records import Problem, RequestCompleted, RequestReceived, ToolCompleted, ToolInvoked
-from longshore.telemetry.stderr import FIELD_CHARACTERS, PIECE_BYTES, TRACE_CHARACTERS, StderrSink, printable
+from longshore.telemetry.stderr import PIECE_BYTES, StderrSink, printable
 
 AT = 1_700_000_000.0
 
@@ -45,10 +47,10 @@ def written(reader: int) -> bytes:
 
 def test_in_a_pipe_each_record_is_a_line_of_json(pipe: tuple[int, int]) -> None:
     sink = StderrSink("debug", fd=pipe[1])
-    sink(RequestReceived("tools/call", 7, AT))
-    sink(ToolInvoked("add", 7, AT))
-    sink(ToolCompleted("add", 7, 0.25, "ok", AT))
-    sink(RequestCompleted("tools/call", "x", 0.25, "failed", AT))
+    sink(RequestReceived(method="tools/call", id=7, at=AT))
+    sink(ToolInvoked(tool="add", id=7, at=AT))
+    sink(ToolCompleted(tool="add", id=7, seconds=0.25, outcome="ok", at=AT))
+    sink(RequestCompleted(method="tools/call", id="x", seconds=0.25, outcome="failed", at=AT))
     sink(Problem("error", "it broke", AT, "Traceback …"))
     lines = [json.loads(line) for line in written(pipe[0]).splitlines()]
     assert lines == [
@@ -71,9 +73,9 @@ def test_in_a_pipe_each_record_is_a_line_of_json(pipe: tuple[int, int]) -> None:
 @pytest.mark.parametrize(("level", "count"), [("debug", 5), ("info", 4), ("notice", 3), ("warning", 2), ("error", 1)])
 def test_less_severe_records_are_not_written(pipe: tuple[int, int], level: Any, count: int) -> None:
     sink = StderrSink(level, fd=pipe[1])
-    sink(RequestReceived("ping", 1, AT))
-    sink(ToolCompleted("add", 1, 0.1, "ok", AT))
-    sink(ToolCompleted("add", 1, 0.1, "timeout", AT))
+    sink(RequestReceived(method="ping", id=1, at=AT))
+    sink(ToolCompleted(tool="add", id=1, seconds=0.1, outcome="ok", at=AT))
+    sink(ToolCompleted(tool="add", id=1, seconds=0.1, outcome="timeout", at=AT))
     sink(Problem("warning", "hm", AT))
     sink(Problem("error", "oh", AT))
     assert len(written(pipe[0]).splitlines()) == count
@@ -83,7 +85,7 @@ def test_records_on_a_terminal_are_pretty() -> None:
     main, terminal = pty.openpty()
     try:
         sink = StderrSink("debug", fd=terminal)
-        sink(ToolCompleted("add", 7, 0.00125, "ok", AT))
+        sink(ToolCompleted(tool="add", id=7, seconds=0.00125, outcome="ok", at=AT))
         sink(Problem("error", "it broke", AT, "Traceback\n  line one\n"))
         said = written(main).decode().replace("\r\n", "\n")
     finally:
@@ -97,11 +99,11 @@ def test_records_on_a_terminal_are_pretty() -> None:
 
 
 def test_the_style_can_be_forced(pipe: tuple[int, int]) -> None:
-    StderrSink("debug", "pretty", pipe[1])(ToolCompleted("add", 7, 0.001, "ok", AT))
+    StderrSink("debug", "pretty", pipe[1])(ToolCompleted(tool="add", id=7, seconds=0.001, outcome="ok", at=AT))
     assert b"add ok in 1.0 ms" in written(pipe[0])
     main, terminal = pty.openpty()
     try:
-        StderrSink("debug", "json", terminal)(ToolCompleted("add", 7, 0.001, "ok", AT))
+        StderrSink("debug", "json", terminal)(ToolCompleted(tool="add", id=7, seconds=0.001, outcome="ok", at=AT))
         assert json.loads(written(main))["tool"] == "add"
     finally:
         os.close(main)

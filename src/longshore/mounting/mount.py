@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from longshore.client.client import Client
+    from longshore.config.sections import CatalogForm
     from longshore.mounting.calls import Calls
     from longshore.mounting.entries import RemoteList
     from longshore.mounting.supervisor import MountSupervisor
@@ -287,7 +288,7 @@ class Mounts:
         self._limit, self._on_updated = limit, on_updated
         self._made = 0
 
-    def add(self, target: Any, prefix: Any, timeout: Timeout, owner: Any) -> None:
+    def add(self, target: Any, prefix: Any, timeout: Timeout, form: CatalogForm | None, owner: Any) -> None:
         """Mount a server. It is not connected to yet."""
         if target is owner:
             raise RegistrationError(caller(), "a server can't be mounted in itself", "mount another one")
@@ -304,6 +305,7 @@ class Mounts:
         mount = Mount(target, prefix, timeout, self._catalog, self._recorder, self._on_updated, self.refit)
         self._made += 1
         mount.holder.rank = self._made
+        mount.holder.catalog_form = form
         self._catalog.add_handle(mount.holder)
 
     @property

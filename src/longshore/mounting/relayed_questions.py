@@ -84,7 +84,7 @@ def capabilities_of(peer: Peer) -> dict[str, Any]:
 
 
 def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Question:
-    """A question of a mounted server. Raises ToolError for one that can't be put."""
+    """A question of a mounted server; without a prefix, of a tool of ours. Raises ToolError if it can't be put."""
     try:
         match method:
             case "elicitation/create":
@@ -93,6 +93,8 @@ def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Questi
                 msgspec.convert(params.get("messages"), list[_Message])
                 fields = {ours: params[theirs] for theirs, ours in _SAMPLE.items() if theirs in params}
                 sample = msgspec.convert(fields, Sample)
+                if not prefix:
+                    return sample
                 return msgspec.structs.replace(sample, metadata={**(sample.metadata or {}), "longshore/mount": prefix})
             case "roots/list":
                 return ListRoots()
@@ -103,7 +105,8 @@ def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Questi
 
 
 def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
-    message = f"[{prefix}] {visible(str(params.get('message', '')))[:MESSAGE_CHARACTERS]}"
+    text = visible(str(params.get("message", "")))[:MESSAGE_CHARACTERS]
+    message = f"[{prefix}] {text}" if prefix else text
     if params.get("mode") == "url":
         url = params.get("url")
         if not isinstance(url, str) or not url.startswith(("https://", "http://")):

@@ -57,6 +57,8 @@ class Catalog:
         """Initialises a toolset that is added while the server runs, before it is added."""
         self.dialect_tools: Mapping[str, DocumentTool] | None = None
         """The tools that a dialect's lists show, each with the form of its result; None: all listed ones."""
+        self.trouble = ""
+        """Why tools may be missing, for the answer to a call of one: an error in the file that is being edited."""
         self.aliased = False
         """Whether any tool has, or had, an alias."""
 
@@ -144,6 +146,20 @@ class Catalog:
         setattr(self, part, dict(sorted({**others, **mine}.items(), key=lambda item: _rank(item[1]))))
         self.changed({part})
         return taken
+
+    def adopt(self, other: Catalog) -> list[ToolsetHandle]:
+        """Replace all declarations by those of another catalog. Mounted servers stay. Gives the toolsets that left."""
+        staying = {name: handle for name, handle in self.toolsets.items() if handle.rank}
+        leaving = [handle for handle in self.toolsets.values() if not handle.rank]
+        for handle in other.toolsets.values():
+            self.prepare(handle)
+        for part in PART_OF.values():
+            mounted = {key: each for key, each in getattr(self, part).items() if _rank(each)}
+            setattr(self, part, {**getattr(other, part), **mounted})
+        self.toolsets = {**{name: handle for name, handle in other.toolsets.items() if not handle.rank}, **staying}
+        self.aliased = self.aliased or other.aliased
+        self.changed(set(PART_OF.values()))
+        return leaving
 
     def remove_toolset(self, name: str) -> ToolsetHandle:
         """Remove a toolset and its entries. The caller closes it."""

@@ -8,6 +8,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import UNSET, Struct
+from msgspec.structs import asdict
 
 from longshore.errors import RegistrationError
 from longshore.protocol.questions import Ask, Elicit, Sample
@@ -171,10 +172,10 @@ def invoker(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any]
     positional = signature.positional
     if signature.simple:
         return lambda arguments, _: fn(*positional(arguments))
-    keywords, context, asked = signature.keywords, signature.context, signature.asked
+    context, asked = signature.context, signature.asked
 
     def invoke(arguments: Any, call: Any) -> Any:
-        values = keywords(arguments)
+        values = asdict(arguments)
         if context is not None:
             values[context] = call.context
         if asked:
@@ -234,7 +235,7 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str, str], ...
         '"…"',
     ),
     (
-        ("tags", "examples", "migrations"),
+        ("tags", "examples", "migrations", "catalog_forms"),
         lambda value: not isinstance(value, (str, bytes, Mapping)) and not callable(value),
         "one thing, not a list",
         "[…]",
@@ -263,6 +264,8 @@ def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Ru
             if not is_valid(value):
                 refuse(fn, f"{option}={value!r} is {what}", f"{option}={form}")
     aliases, scopes = options.aliases, options.scopes
+    if not set(options.catalog_forms) <= {"search", "code"}:
+        refuse(fn, f"catalog_forms={options.catalog_forms!r}", 'catalog_forms=["search", "code"], or one of them')
     for alias in aliases:
         check_name(alias, "tool", fn)
     if aliases and len({name, *aliases}) <= len(aliases):
@@ -286,12 +289,23 @@ def tool_fields(fn: Callable[..., Any], name: str, options: ToolOptions, run: Ru
         "errors": dict(options.errors or {}),
         "help": options.help,
         "listed": options.listed,
+        "catalog_forms": tuple(options.catalog_forms),
         "group": options.group,
         "aliases": tuple(aliases),
         "alias_migrations": _alias_migrations(fn, aliases) if isinstance(aliases, Mapping) else {},
         "scopes": frozenset(scopes),
         "waived": dict(options.waive or {}),
     }
+
+
+CATALOG_FORMS: Final = ("full", "search", "code")
+"""The forms of the catalogue."""
+
+
+def check_form(form: Any, where: str) -> None:
+    """Refuse a form of the catalogue that there is not."""
+    if form is not None and form not in CATALOG_FORMS:
+        raise RegistrationError(caller(), f"{where}(catalog={form!r}) is unknown", 'catalog="full", "search" or "code"')
 
 
 def check_timeout(timeout: Any, fn: Callable[..., Any] | None = None) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
-from longshore.errors import ToolError
+from longshore.errors import QuotaReached, ToolError
 
 if TYPE_CHECKING:
     from asyncio import Task, TimerHandle
@@ -80,7 +80,7 @@ class HandleTable(Generic[T]):
             raise ToolError(f"no {self._kind} can be opened: the server is stopping")
         if len(mine) >= self._quota:
             how = f"close one with {self._close_tool}" if self._close_tool else "close one"
-            raise ToolError(
+            raise QuotaReached(
                 f"you have {len(mine)} {self._kind}s open, the most that you may have: {', '.join(mine)}; {how} first "
                 f"(one that is not used for {self._idle_seconds / 60:g} min is closed)"
             )
@@ -118,6 +118,10 @@ class HandleTable(Generic[T]):
         """The open things of this owner by id, the oldest first."""
         mine = self._owners.get(owner)
         return {} if mine is None else {id: each.value for id, each in mine.opened.items()}
+
+    def everything(self) -> list[tuple[str, str, T]]:
+        """The open things of all owners, each with its owner and id. Looking is no use of them."""
+        return [(owner, id, each.value) for owner, mine in self._owners.items() for id, each in mine.opened.items()]
 
     async def remove(self, owner: str, id: str) -> None:
         """Close one, also while it is used. Raises ToolError for an id that is not the owner's."""

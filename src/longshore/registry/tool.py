@@ -63,6 +63,8 @@ class ToolOptions(Options, kw_only=True):
     """Text that `tool_help` shows beside the description, which every list carries."""
     listed: bool = True
     """False: it can be called, and is in no list."""
+    catalog_forms: Sequence[Literal["search", "code"]] = ()
+    """The forms of the catalogue in which it is listed, for a tool that finds or calls others; empty: any tool."""
     group: str | None = None
     """A group of its toolset's tools that is off until `[toolsets.NAME] groups` names it."""
     aliases: Sequence[str] | Mapping[str, Callable[..., Any] | None] = ()
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
         scopes: Sequence[str]
         help: str | None
         listed: bool
+        catalog_forms: Sequence[Literal["search", "code"]]
         group: str | None
         aliases: Sequence[str] | Mapping[str, Callable[..., Any] | None]
         migrations: Sequence[Callable[..., Any]]
@@ -190,7 +193,11 @@ class Entry(Struct, kw_only=True):
     errors: dict[str, str] = {}
     help: str | None = None
     listed: bool = True
-    """Whether lists show it."""
+    """Whether lists may show it."""
+    shown: bool = True
+    """Whether `tools/list` shows it: it is listed, and the form of the catalogue does not leave it out."""
+    catalog_forms: tuple[Literal["search", "code"], ...] = ()
+    """The forms of the catalogue in which alone it is shown; empty: it is a tool that these forms leave out."""
     offered: bool = True
     """Whether it is on offer: it is enabled, and its toolset can run here."""
     group: str | None = None

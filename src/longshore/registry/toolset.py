@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast, final, overload
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from longshore.registry.resource import ResourceKeywords
     from longshore.registry.tool import OptionKeywords, ToolKeywords
     from longshore.registry.toolset_index import LazyToolset
+    from longshore.registry.views import View
     from longshore.registry.watch_hooks import Spawn, WatchHooks
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,7 +42,7 @@ class Toolset:
     - Methods marked with `@tool`, `@resource(…)` and `@prompt` are what it offers.
     - `start` is called once, when one of them is first used; `stop` when the toolset is removed or the server ends.
       Both may be `def` or `async def`.
-    - `status` returns what `server_status` shows of it.
+    - `status` returns what `server_status` shows of it, `views` what it has open, for the console.
     - `Options` is the Struct that `[toolsets.NAME]`, variables and flags fill. `app.add_toolset` of the class calls
       `__init__` with it when the configuration has been read, before anything starts; without `Options`, with nothing.
       If it takes a second argument, that is the server.
@@ -84,6 +85,9 @@ class Toolset:
 
     def status(self) -> dict[str, Any]:
         return {}
+
+    def views(self) -> Sequence[View]:
+        return ()
 
 
 class Mark(Struct, frozen=True):
@@ -216,6 +220,8 @@ class ToolsetHandle:
             refuse(toolset.available, "available is asked before anything runs, so it can't be async", "def available")
         self.rank = 0
         """Of two equal names, that of the lower rank wins. Each mounted server has its own rank, all others 0."""
+        self.catalog_form: Literal["full", "search", "code"] | None = None
+        """How its tools are listed, as its author chose; None: as the server's."""
         self.removed = False
         """A call that comes after the removal must not open the state again."""
         self._opening: Future[None] | None = None
@@ -224,6 +230,10 @@ class ToolsetHandle:
     def options_type(self) -> type[Struct] | None:
         """The Struct that the configuration fills. The options of an instance are its author's."""
         return self._options_type if self.lazy is None else self.lazy.options_type()
+
+    def move(self, server: object) -> None:
+        """Belong to another server from now on."""
+        self._server = server
 
     def initialise(self) -> None:
         """Call `__init__` of a toolset that was added as a class, with its options. Raises ConfigError."""

@@ -40,6 +40,7 @@ class IndexedEntry(Struct, kw_only=True, omit_defaults=True):
     help: str | None = None
     aliases: tuple[str, ...] = ()
     listed: bool = True
+    catalog_forms: tuple[Literal["search", "code"], ...] = ()
     artifacts: bool = False
     group: str | None = None
     waived: dict[str, str] = {}

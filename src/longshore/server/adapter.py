@@ -39,6 +39,7 @@ from longshore.wire.messages import Batch, Blank, Fault, Malformed, Message, Rep
 if TYPE_CHECKING:
     from longshore.registry.tool import Entry
     from longshore.server.engine import Engine
+    from longshore.telemetry.events import RequestInfo, Source
     from longshore.telemetry.records import Outcome
 
 _TRACE_FRAMES = 20
@@ -161,14 +162,19 @@ class DialectAdapter:
     def _answer(self, queued: QueuedRequest) -> bytes | None:
         message = queued.message
         try:
-            return self._refuse(message) if isinstance(message, Malformed) else self._answer_request(queued, message)
+            return (
+                self._refuse(message, queued.link)
+                if isinstance(message, Malformed)
+                else self._answer_request(queued, message)
+            )
         except Exception as problem:
             return self.engine.internal_error(message, problem)
 
     def _answer_request(self, queued: QueuedRequest, request: Message) -> bytes | None:
         dialect, link = self.dialect, queued.link
         if link.session.peer is None and self._early is not None:
-            link.session.open(Peer(self._early, {}, {}, _NO_LOG))
+            peer = Peer(self._early, {}, {}, _NO_LOG)
+            link.session.open(peer)
         try:
             params = _read_params(request.params)
         except BROKEN:
@@ -178,7 +184,7 @@ class DialectAdapter:
         if fault is None and (queued.is_cancelled or queued.refusal):
             fault, outcome = self._refuse_unrun(queued, request.method, params), "cancelled"
         if params is None or fault is not None or request.method == "initialize" or request.method in dialect.answers:
-            return self._answer_here(request, params, fault, outcome, link)
+            return self._answer_here(queued, request, params, fault, outcome)
         wrapped = DialectLink(self, link, request, params)
         answer = self.engine.handle(request.frame if isinstance(request, Repaired) else queued.frame, wrapped)
         return None if answer is None else wrapped.render(answer)
@@ -207,27 +213,37 @@ class DialectAdapter:
         text = queued.refusal or "the call was cancelled"
         return self.dialect.failed(ToolFailure("cancelled", tool, text, text)) or Fault(INTERNAL_ERROR, text)
 
-    def _answer_here(self, request: Message, params: Any, fault: Fault | None, outcome: Outcome, link: Link) -> bytes:
+    def _answer_here(
+        self, queued: QueuedRequest, request: Message, params: Any, fault: Fault | None, outcome: Outcome
+    ) -> bytes:
         """Answer a request that the engine does not see."""
-        recorder, method, id = self.engine.recorder, request.method, request.id
+        recording, method, id, received = self.engine.recording, request.method, request.id, monotonic()
         assert id is not UNSET
-        received = monotonic()
-        if recorder.on:
-            recorder.request_received(method, id)
+        link = DialectLink(self, queued.link, request, params or {})
+        info: RequestInfo | None = None
+        if recording.recorder.on:
+            info = recording.begin_method(request, queued.frame, link, received, self.dialect.answers)
         if fault is not None:
             answer: bytes = error(id, fault.code, fault.message, fault.data)
         else:
             result = self.dialect.answers[method] if method != "initialize" else self._initialize(params, link)
             answer = encode(Reply(id, result))
-        if recorder.on:
-            recorder.request_completed(method, id, monotonic() - received, outcome)
+        if info is not None:
+            if outcome == "refused":
+                assert fault is not None
+                recording.note_refusal(
+                    info, "unknown_method" if fault.code == METHOD_NOT_FOUND else "invalid_arguments"
+                )
+            recording.end_method(info, received, outcome, answer)
         return answer
 
     def _initialize(self, params: dict[str, Any], link: Link) -> dict[str, Any]:
         engine, revision = self.engine, self.dialect.revisions[params["protocolVersion"]]
         declared = engine.capability_names() if self.dialect.unsolicited else frozenset[str]()
         capabilities: dict[str, Any] = params.get("capabilities", {}) if self.dialect.unsolicited else {}
-        link.session.open(Peer(revision, capabilities, params.get("clientInfo", {})), declared)
+        peer = Peer(revision, capabilities, params.get("clientInfo", {}))
+        link.session.open(peer, declared)
+        engine.recording.session_opened(link, peer)
         if self.dialect.unsolicited:
             engine.add_link(link.home)
         return self.dialect.initialize(handshake_result(engine, revision), not engine.catalog.closed)
@@ -236,14 +252,10 @@ class DialectAdapter:
         """The tools that the dialect's lists show, also those that are not on offer."""
         self.engine.listed_tools()  # which finds out what can run here
         tools, names = self.engine.catalog.tools, self.dialect.tools
-        return [e for e in tools.values() if e.listed] if names is None else [tools[n] for n in names if n in tools]
+        return [e for e in tools.values() if e.shown] if names is None else [tools[n] for n in names if n in tools]
 
-    def _refuse(self, message: Malformed) -> bytes:
-        recorder = self.engine.recorder
-        if recorder.on:
-            method, id = message.method or "malformed", message.id if isinstance(message.id, (int, str)) else ""
-            recorder.request_received(method, id)
-            recorder.request_completed(method, id, 0.0, "refused")
+    def _refuse(self, message: Malformed, link: Link) -> bytes:
+        self.engine.recording.malformed(message, link, "malformed")
         fault = self.dialect.error(Fault(message.code, message.text))
         return error(message.id, fault.code, fault.message, fault.data)
 
@@ -259,6 +271,10 @@ class DialectLink(WrappedLink):
         self._adapter, self._request, self._params = adapter, request, params
         self._tool = str(params.get("name", ""))
         self._failure: Failure | None = None
+
+    def describe(self) -> Source:
+        self.source = made = msgspec.structs.replace(super().describe(), dialect=self._adapter.dialect.name)
+        return made
 
     def failed(self, failure: Failure) -> None:
         self._failure = failure

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from longshore.server.context import CallNotifications, Context
     from longshore.server.executor import Executor
     from longshore.server.questions import Elicitation
+    from longshore.telemetry.events import RequestInfo
+    from longshore.telemetry.records import TraceContext
 
 
 SMALL_BYTES: Final = 1024
@@ -102,6 +104,14 @@ class Call(Struct, eq=False):
     frame: bytes | memoryview
     """The whole request, for `ctx.meta` and the digest of a question; dropped if the handler uses neither."""
     meta: Envelope | UnsetType = UNSET
+    info: RequestInfo | None = None
+    """What telemetry records of it; None: nothing is recorded."""
+    received: float = 0.0
+    announced: bool = False
+    """Whether it was recorded that it came in."""
+    recorded_arguments: bytes = b""
+    trace: TraceContext | None = None
+    """The trace that it belongs to, and that requests which it makes are to carry on."""
     started: float = 0.0
     deadline: float = inf
     paused: float = 0.0

@@ -182,7 +182,7 @@ class CallFiles:
 
 def _has_roots(call: Call) -> bool:
     """Whether the client has roots that narrow the server's: in 2026-07-28 they are deprecated."""
-    return call.peer.can("roots") and not call.peer.revision.modern
+    return "roots" in call.peer.capabilities and not call.peer.revision.modern
 
 
 def _must_ask(call: Call) -> bool:

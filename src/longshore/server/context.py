@@ -152,15 +152,22 @@ class CallNotifications:
 class Context:
     """The call that a handler is running for. Taken by type: any parameter annotated `Context` receives it."""
 
-    __slots__ = ("_call", "_last_progress", "state")
+    __slots__ = ("_call", "_last_progress", "reported", "state")
 
     def __init__(self, call: Call) -> None:
         self._call = call
         self._last_progress = -inf
+        self.reported: tuple[float, float | None, str | None] | None = None
+        """The progress that was reported last, also where the client does not want to know."""
         self.state: dict[str, Any] = {}
         """Free for the parts of one call to share values. Dropped when the call ends."""
 
     # -- the request
+
+    @property
+    def call(self) -> Call:
+        """The record of the call, for parts of the framework."""
+        return self._call
 
     @property
     def request_id(self) -> Id:
@@ -202,7 +209,11 @@ class Context:
 
     @property
     def trace(self) -> dict[str, str]:
-        """The W3C trace context of the request, if any."""
+        """The W3C trace context of the request, if any. Longshore's own clients carry it on with their calls."""
+        if self._call.trace is not None:
+            from longshore.telemetry.trace import to_meta
+
+            return to_meta(self._call.trace)
         return {key: value for key, value in self.meta.items() if key in TRACE_KEYS}
 
     # -- time and cancellation
@@ -237,6 +248,7 @@ class Context:
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> Awaitable[None]:
         """Report progress, if the client asked for it. `done` must grow; other values are dropped."""
         call = self._call
+        self.reported = done, total, message
         if call.meta is UNSET or call.meta.progress_token is UNSET or call.ended or done <= self._last_progress:
             return DONE
         self._last_progress = done

@@ -26,6 +26,7 @@ from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.revisions import MODERN
 from longshore.server.call import MEDIUM_BYTES, SMALL_BYTES, Call, Stopped
 from longshore.server.call_queue import CallQueue
+from longshore.server.recording import Recording
 from longshore.server.replies import Replies
 from longshore.telemetry.recorder import Recorder
 
@@ -72,10 +73,13 @@ class Executor:
         self.limits = limits
         self.replies = replies
         self.recorder = recorder
+        self.recording = Recording(recorder, replies)
         self.policy = policy
         self.resource_changed = resource_changed
         self.loop: AbstractEventLoop | None = None
         self.running = 0
+        self.importing = 0
+        """Running calls that wait for the import of their toolset."""
         self.calls = 0
         self.since = monotonic()
         """When the server began, for its uptime."""
@@ -136,18 +140,16 @@ class Executor:
         self.calls += 1
         entry = call.entry
         entry.calls += 1
-        recording = self.recorder.on
         outcome: Outcome = "ok"
         if call.arguments.__class__ is Raw or entry.kind != "tool":
             refusal = self._decode(call)
             if refusal is not None:
-                if recording:
-                    self._completed(call, "refused")
+                self.recording.completed(call, "refused", refusal)
                 return refusal
-        if recording:
-            self._invoked(call)
+        if call.info is not None and not call.started:
+            self.recording.invoked(call, monotonic())
         try:
-            frame = self.replies.success(call, entry.invoke(call.arguments, call))
+            frame = self.replies.success(call, invoke(call))
         except Stopped:
             raise
         except BaseException as problem:
@@ -158,8 +160,8 @@ class Executor:
             frame, outcome = self.replies.exception(call, problem)
         if call.notifications is not None:
             call.notifications.flush()
-        if recording:
-            self._completed(call, outcome)
+        if call.info is not None:
+            self.recording.completed(call, outcome, frame)
         return frame
 
     def submit(self, call: Call) -> None:
@@ -188,6 +190,8 @@ class Executor:
         elif self._can_wait(call) or self._make_room(call, asking=False):
             call.detach_frame()
             call.queued = True
+            if call.info is not None:
+                self.recording.announce(call)
             self._queue.add(call)
             self._held += len(call.frame)
         else:
@@ -217,13 +221,18 @@ class Executor:
         self.fail(call, "busy", f"the server is busy: {why}", "refused")
 
     def _can_run_without_loop(self, call: Call) -> bool:
-        """Whether a call can run on a thread before there is a loop: on stdio, until asyncio has been imported."""
-        if self.loop is not None or self._host is None or "asyncio" in modules:
-            return False
+        """Whether a call can run on a thread before there is a loop, which stays once it is opened.
+
+        On stdio, it can until asyncio has been imported; after that only a tool that is tried inline first, because its
+        other calls need no loop. The import of a toolset never needs one.
+        """
         entry = call.entry
+        if self.loop is not None or self._host is None or self.running >= self.limits.running:
+            return False
+        if entry.toolset is not None and not entry.toolset.ready:
+            return entry.toolset.lazy is not None
         on_thread = entry.run == "thread" and not entry.asked and call.elicitation is None
-        ready = on_thread if entry.toolset is None or entry.toolset.ready else entry.toolset.lazy is not None
-        return ready and self.running < self.limits.running
+        return on_thread and (entry.tries_inline or "asyncio" not in modules)
 
     def _open(self) -> None:
         """Open a loop. Until it runs, calls are queued; it starts them first."""
@@ -259,8 +268,8 @@ class Executor:
         call.deadline = due = now + entry.limit
         if due < self._armed and loop is not None:
             self._arm(due)
-        if self.recorder.on and not is_invoked:
-            self._invoked(call)
+        if call.info is not None and not is_invoked:
+            self.recording.invoked(call, now)
         if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
             if entry.toolset is not None and entry.toolset.lazy is not None:
                 self._import_toolset(call, entry.toolset.lazy)
@@ -319,6 +328,8 @@ class Executor:
 
     async def _prepare(self, call: Call) -> None:
         """Start the toolset and ask the questions that precede the body; then run the body."""
+        if call.trace is not None:
+            _activate(call)
         try:
             if call.elicitation is not None:
                 await self.questions.consume_nonce(call)
@@ -344,7 +355,10 @@ class Executor:
     def _import_toolset(self, call: Call, lazy: LazyToolset) -> None:
         """Import the toolset of a call on a thread; then decode the arguments and run the call."""
 
+        self.importing += 1
+
         def proceed(problem: BaseException | None) -> None:
+            self.importing -= 1
             if call.ended:
                 return
             if problem is not None:
@@ -377,7 +391,7 @@ class Executor:
         else:
             outcome: Outcome = "ok"
             try:
-                frame = self.replies.success(call, entry.invoke(call.arguments, call))
+                frame = self.replies.success(call, invoke(call))
             except Stopped:
                 raise
             except BaseException as problem:
@@ -386,6 +400,8 @@ class Executor:
 
     async def _work(self, call: Call) -> None:
         outcome: Outcome = "ok"
+        if call.trace is not None:
+            _activate(call)
         try:
             value = call.entry.invoke(call.arguments, call)
             if call.entry.run == "async" and hasattr(value, "__await__"):
@@ -433,7 +449,7 @@ class Executor:
         """Close a call and send its answer. False: it had ended before, and nothing is sent."""
         if call.ended or not call.session.end(call.id, call):
             return False
-        self._close(call, outcome)
+        self._close(call, outcome, frame)
         if call.notifications is not None:
             call.notifications.flush()
         call.link.answer(frame)
@@ -454,7 +470,7 @@ class Executor:
         call.task = None
         self._close(call, None)
 
-    def _close(self, call: Call, outcome: Outcome | None) -> None:
+    def _close(self, call: Call, outcome: Outcome | None, answer: bytes | None = None) -> None:
         call.ended = True
         self.live.discard(call)
         if call.running:
@@ -476,8 +492,8 @@ class Executor:
             self._threads.abandoned.add(call)
         if call.elicitation is not None:
             self.questions.withdraw(call)
-        if self.recorder.on and outcome is not None:
-            self._completed(call, outcome)
+        if call.info is not None and outcome is not None:
+            self.recording.completed(call, outcome, answer)
         if self._queue.size and not self._start_scheduled and self.loop is not None:
             self._start_scheduled = True
             self.loop.call_soon(self.start_queued)
@@ -636,20 +652,25 @@ class Executor:
     def abandoned(self) -> int:
         return 0 if self._threads is None else len(self._threads.abandoned)
 
-    # -- telemetry
 
-    def _invoked(self, call: Call) -> None:
-        call.started = monotonic()
-        if call.entry.kind == "tool":
-            self.recorder.tool_invoked(call.entry.name, call.id)
+def invoke(call: Call) -> Any:
+    """Run a handler on this thread, with the trace that its requests carry on."""
+    if call.trace is None:
+        return call.entry.invoke(call.arguments, call)
+    from longshore.telemetry.trace import activate, deactivate
 
-    def _completed(self, call: Call, outcome: Outcome) -> None:
-        seconds = monotonic() - call.started if call.started else 0.0
-        if call.failed and outcome == "ok":
-            outcome = "failed"
-        if call.entry.kind == "tool" and call.started:  # else it was never invoked
-            self.recorder.tool_completed(call.entry.name, call.id, seconds, outcome)
-        self.recorder.request_completed(call.method, call.id, seconds, outcome)
+    token = activate(call.trace)
+    try:
+        return call.entry.invoke(call.arguments, call)
+    finally:
+        deactivate(token)
+
+
+def _activate(call: Call) -> None:
+    """Have the requests that this task makes carry on the call's trace."""
+    from longshore.telemetry.trace import activate
+
+    activate(call.trace)
 
 
 def _unwrap(problem: BaseException) -> BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from longshore.protocol.peer import Principal
@@ -10,6 +11,7 @@ from longshore.protocol.session import Session
 if TYPE_CHECKING:
     from longshore.protocol.dialect import Failure
     from longshore.protocol.http_headers import Headers
+    from longshore.telemetry.events import Source
 
 LOCAL = Principal()
 
@@ -30,6 +32,7 @@ class Link:
     - `hold_back(size)`: counts the bytes of requests that wait for earlier ones, where they run one after the other;
       less than zero when they begin. Beyond `output_bytes` the transport reads no more. When the peer reads again, it
       calls `session.proceed()`, too.
+    - `transport`: its name in telemetry records; `has_session`: False where each request is its own session.
     - `home`: the link for notifications that belong to no request; `owner`: the key by which listens are counted.
 
     **A transport calls**, on the thread of the event loop:
@@ -42,8 +45,11 @@ class Link:
       period, `executor.stop_all(why)` to answer the calls still running, and `engine.cancel_all(link)` to drop them.
     """
 
-    __slots__ = ("caller", "congested", "headers", "principal", "session")
+    __slots__ = ("caller", "congested", "headers", "principal", "session", "source")
     has_status: ClassVar[bool] = False
+    has_session: ClassVar[bool] = True
+    transport: ClassVar[str] = "memory"
+    dialect: ClassVar[str] = "mcp"
 
     def __init__(self, session: Session[Any] | None = None, principal: Principal = LOCAL) -> None:
         self.session: Session[Any] = Session() if session is None else session
@@ -51,6 +57,17 @@ class Link:
         self.caller: tuple[str, object] | None = None
         self.congested = False
         self.headers: Headers | None = None
+        self.source: Source | None = None
+        """Where its requests come from, for telemetry; made by `describe`, which is called while something records."""
+
+    def describe(self) -> Source:
+        """Make `source`."""
+        from longshore.telemetry.events import Source
+
+        if self.has_session and not self.session.label:
+            self.session.label = os.urandom(4).hex()
+        self.source = made = Source(self.transport, self.session.label, self.principal.name, self.dialect)
+        return made
 
     @property
     def home(self) -> Link:
@@ -87,6 +104,10 @@ class WrappedLink(Link):
         super().__init__(outer.session, outer.principal)
         self.caller = outer.caller
         self.headers = outer.headers
+
+    def describe(self) -> Source:
+        self.source = made = self._outer.source or self._outer.describe()
+        return made
 
     @property
     def home(self) -> Link:

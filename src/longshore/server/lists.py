@@ -26,6 +26,7 @@ _TABLES = {
     "resources/list": ("resources", RESOURCE),
     "resources/templates/list": ("resourceTemplates", TEMPLATE),
 }
+_EVERY_TOOL = "tools"
 _ROOT_ONLY = ("$schema", "$id", "$defs", "definitions")
 
 
@@ -60,8 +61,11 @@ class Lists:
         return Raw(encode(result | {"_meta": result.get("_meta", {}) | {ABSENT: absent}}))
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools as the newest revision lists them, without those whose schema can't be made."""
-        return self._describe("tools/list")
+        """Every listed tool as the newest revision lists it, in any form, without those whose schema can't be made.
+
+        For programs, which read no list at every turn.
+        """
+        return self._describe(_EVERY_TOOL)
 
     def _render(self, method: str, revision: Revision, start: int) -> dict[str, Any]:
         key, table = _TABLES[method]
@@ -99,7 +103,9 @@ class Lists:
         catalog = self._engine.catalog
         match method:
             case "tools/list":
-                return self._engine.listed_tools()
+                return self._engine.shown_tools()
+            case _ if method == _EVERY_TOOL:
+                return [entry for entry in self._engine.listed_tools() if not entry.catalog_forms]
             case "prompts/list":
                 return list(catalog.offered("prompts").values())
             case _:

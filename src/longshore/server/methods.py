@@ -31,6 +31,7 @@ from longshore.wire.messages import Id, Message, Reply
 
 if TYPE_CHECKING:
     from longshore.server.engine import Engine
+    from longshore.telemetry.events import RequestInfo
 
 
 class MethodRequest(Struct):
@@ -47,6 +48,8 @@ class MethodRequest(Struct):
     params: Any = None
     waited: bool = False
     """Whether it has waited for mounted servers."""
+    info: RequestInfo | None = None
+    """What telemetry records of it; None: nothing is recorded."""
 
     @property
     def sender(self) -> Peer:
@@ -59,9 +62,11 @@ class MethodRequest(Struct):
     def call(self, engine: Engine, entry: Entry, arguments: Any, meta: Any = UNSET) -> Call:
         """A call that answers this request."""
         link = self.link
-        return Call(
+        call = Call(
             engine.executor, link, link.session, self.sender, self.id, self.method, entry, arguments, self.frame, meta
         )
+        engine.recording.join(call, self.info, self.received)
+        return call
 
 
 # -- parameters
@@ -186,7 +191,9 @@ def _initialize(engine: Engine, request: MethodRequest) -> bytes:
         raise ProtocolError(METHOD_NOT_FOUND, text)
     params = msgspec.json.decode(request.raw, type=InitializeParams)
     revision = negotiate(params.protocol_version)
-    link.session.open(Peer(revision, params.capabilities, params.client_info), engine.capability_names())
+    peer = Peer(revision, params.capabilities, params.client_info)
+    link.session.open(peer, engine.capability_names())
+    engine.recording.session_opened(link, peer)
     engine.add_link(link.home)
     return request.reply(handshake_result(engine, revision))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Final, Literal, final
 
 from longshore import config as configuration
 from longshore.config import Config
@@ -15,20 +15,37 @@ from longshore.registry.tool import Entry, hint
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
+    from longshore.config.sections import CatalogForm
     from longshore.protocol.peer import Principal
     from longshore.registry.tool_lint import LintPolicy, RegistrationLint
     from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
+
+CALL_TOOL: Final = "call_tool"
+"""The tool whose calls the engine makes calls of the tool that they name."""
 
 
 @final
 class Policy:
     """The offer of one server. `config` may be replaced while the server runs; `offer` then applies it."""
 
-    def __init__(self, catalog: Catalog, limits: Limits | None, instructions: str | None) -> None:
-        """`limits` and `instructions` are the author's; the configuration may override them."""
+    def __init__(
+        self,
+        catalog: Catalog,
+        limits: Limits | None,
+        instructions: str | None,
+        catalog_form: CatalogForm | None = None,
+        pinned: Sequence[str] | None = None,
+    ) -> None:
+        """All but the catalog are the author's; the configuration may override them."""
         self.config: Config = configuration.DEFAULT
         self._catalog, self._limits, self._instructions = catalog, limits, instructions
+        self._catalog_form: CatalogForm | None = catalog_form
+        self._pinned = pinned
+        self.forms: frozenset[CatalogForm] = frozenset()
+        """The forms of the catalogue that tools are listed in; empty where all are in form "full"."""
+        self.call_tool: Entry | None = None
+        """The tool that calls others, if it is on offer. It is none of the offered tools: it is never run."""
         self._tools: dict[str, bool] = {}
         """The tools that were enabled or disabled at run time."""
         self._toolsets: dict[str, bool] = {}
@@ -46,7 +63,44 @@ class Policy:
 
     @property
     def instructions(self) -> str | None:
-        return self.config.server.instructions or self._instructions
+        if self.config.server.instructions or not self.forms:
+            return self.config.server.instructions or self._instructions
+        from longshore.server.catalog_forms import instructions_for
+
+        return " ".join(filter(None, [self._instructions, instructions_for(self.forms)])) or None
+
+    @property
+    def catalog_form(self) -> CatalogForm:
+        """The form of the catalogue, for tools whose toolset has none of its own."""
+        return self._catalog_form_in(self.config)
+
+    def _catalog_form_in(self, config: Config) -> CatalogForm:
+        if self._catalog_form is None or "server.catalog" in config.origins:
+            return config.server.catalog
+        return self._catalog_form
+
+    @property
+    def pinned(self) -> Sequence[str]:
+        """The tools that are listed in every form."""
+        if self._pinned is None or "server.pinned" in self.config.origins:
+            return self.config.server.pinned
+        return self._pinned
+
+    def form_of(self, handle: ToolsetHandle | None) -> CatalogForm:
+        """The form in which the tools of a toolset are listed; None: those that belong to none."""
+        return self._form_in(self.config, handle)
+
+    def _form_in(self, config: Config, handle: ToolsetHandle | None) -> CatalogForm:
+        if handle is not None:
+            own: CatalogForm | None = configuration.toolset_config(config, handle.name).catalog or handle.catalog_form
+            if own is not None:
+                return own
+        return self._catalog_form_in(config)
+
+    def uses_forms(self, config: Config) -> bool:
+        """Whether any tools are to be listed in another form than "full", by this configuration."""
+        handles = (None, *self._catalog.toolsets.values())
+        return any(self._form_in(config, handle) != "full" for handle in handles)
 
     @property
     def form(self) -> Form | None:
@@ -72,6 +126,8 @@ class Policy:
         """
         config, default = self.config, self.limits.timeout_seconds
         self.has_unchecked = False
+        self.call_tool = None
+        self.forms = self._find_forms()
         offered: dict[str, Entry] = {}
         for entry in self._catalog.entries():
             toolset = entry.toolset.name if entry.toolset is not None else None
@@ -86,17 +142,43 @@ class Policy:
             entry.offered = self._offers(entry, check_indexed)
             stateless = entry.toolset is None or entry.toolset.stateless
             entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
-            if entry.offered and entry.kind == "tool":
+            entry.shown = entry.listed and not entry.catalog_forms
+            if entry.offered and entry.catalog_forms and entry.name == CALL_TOOL:
+                self.call_tool = entry
+            elif entry.offered and entry.kind == "tool":
                 offered[entry.name] = entry
+        if self.forms:
+            self._show(offered)
         self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
         return offered
+
+    def is_idle(self, handle: ToolsetHandle) -> bool:
+        """Whether a toolset has tools only for forms of the catalogue that are not in use."""
+        tools = [entry for entry in self._catalog.entries_of(handle) if entry.kind == "tool"]
+        return bool(tools) and all(entry.catalog_forms and not entry.shown for entry in tools)
+
+    def _find_forms(self) -> frozenset[CatalogForm]:
+        if not self.uses_forms(self.config):
+            return frozenset()
+        from longshore.server.catalog_forms import forms_in_use
+
+        return forms_in_use(self._catalog, self.form_of, self._is_on)
+
+    def _show(self, offered: Mapping[str, Entry]) -> None:
+        """Set which tools lists show, where not all tools are in form "full"."""
+        from longshore.server.catalog_forms import is_shown, without_code
+
+        self.forms, pinned = without_code(self.forms, offered), frozenset(self.pinned)
+        for entry in tuple(self._catalog.tools.values()):
+            entry.shown = is_shown(entry, self.forms, self.form_of, pinned)
 
     def _offers(self, entry: Entry, check_indexed: bool = True) -> bool:
         """Whether an entry is enabled, and its toolset can run here."""
         handle = entry.toolset
         if handle is None or not self._is_on(entry):
             return self._is_on(entry)
-        if handle.lazy is not None and not check_indexed and not handle.is_checked:
+        # Whether code can run is asked at once: the instructions and the lists depend on it.
+        if handle.lazy is not None and not check_indexed and not handle.is_checked and not entry.catalog_forms:
             self.has_unchecked = True
             return True
         if not handle.unavailable and not handle.check_available():
@@ -107,13 +189,17 @@ class Policy:
         """Whether a tool, or the toolset of a resource or a prompt, is enabled."""
         if entry.kind == "tool":
             return self.is_enabled(entry)
-        return entry.toolset is None or self._is_toolset_enabled(entry.toolset)
+        return entry.toolset is None or self.is_toolset_enabled(entry.toolset)
 
-    def _is_toolset_enabled(self, handle: ToolsetHandle) -> bool:
+    def is_toolset_enabled(self, handle: ToolsetHandle) -> bool:
+        """Whether a toolset is enabled: as set at run time, as a form in use needs it, as configured or declared."""
         whole = self._toolsets.get(handle.name)
-        return (
-            configuration.toolset_enabled(self.config, handle.name, handle.toolset.enabled) if whole is None else whole
-        )
+        if whole is not None:
+            return whole
+        forms = (entry.catalog_forms for entry in tuple(self._catalog.tools.values()) if entry.toolset is handle)
+        if self.forms and any(not self.forms.isdisjoint(each) for each in forms):
+            return configuration.toolset_config(self.config, handle.name).enabled is not False
+        return configuration.toolset_enabled(self.config, handle.name, handle.toolset.enabled)
 
     def is_enabled(self, entry: Entry) -> bool:
         """Whether a tool is offered: as set at run time, else as configured, else as declared."""
@@ -122,6 +208,9 @@ class Policy:
             return chosen
         if handle is None:
             return configuration.tool_enabled(self.config, entry.name, None, entry.group)
+        if self.forms and entry.catalog_forms:  # `server.toolsets` need not name their toolset
+            own = configuration.tool_config(self.config, entry.name).enabled
+            return self.is_toolset_enabled(handle) if own is None else own
         whole = self._toolsets.get(handle.name)
         declared = handle.toolset.enabled
         return configuration.tool_enabled(

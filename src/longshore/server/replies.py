@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
-from longshore.errors import Cancelled, CapabilityMissing, ProtocolError, ResourceNotFound, ToolError, ToolTimeout
+from longshore.errors import (
+    Cancelled,
+    CapabilityMissing,
+    Forbidden,
+    ProtocolError,
+    QuotaReached,
+    ResourceNotFound,
+    ToolError,
+    ToolTimeout,
+    UnknownTool,
+)
 from longshore.limits import Limits
 from longshore.protocol.content import CallResult, lower_result
 from longshore.protocol.dialect import Failure, FailureKind, render_failure
@@ -15,7 +25,7 @@ from longshore.protocol.revisions import ICONS, R2607
 from longshore.registry.results import cut_text
 from longshore.schema.output import OutputMismatch
 from longshore.telemetry.recorder import Recorder
-from longshore.wire.codec import encode, error
+from longshore.wire.codec import INVALID_PARAMS, METHOD_NOT_FOUND, encode, error
 from longshore.wire.messages import Fault, Id, Reply
 
 if TYPE_CHECKING:
@@ -28,6 +38,7 @@ CACHE_HINTS = {"ttlMs": 0, "cacheScope": "private"}
 NOTES = "longshore/notes"
 """The key in `_meta` of the repairs of the arguments."""
 
+_NO_REFUSALS = frozenset({"execution", "cancelled"})
 _OUTCOMES: dict[str, Outcome] = {"timeout": "timeout", "cancelled": "cancelled", "execution": "failed"}
 
 
@@ -85,6 +96,8 @@ class Replies:
         """Render a known failure of a call."""
         call.entry.failures += 1
         call.link.failed(failure)
+        if call.info is not None and failure.kind not in _NO_REFUSALS:
+            call.executor.recording.refuse(call, failure.kind)
         shape = render_failure(failure, call.method, call.peer.revision)
         if isinstance(shape, Fault):
             return error(call.id, shape.code, shape.message, shape.data)
@@ -105,6 +118,7 @@ class Replies:
             return self.failure(call, Failure("permission", problem.message)), "refused"
         if isinstance(problem, ProtocolError):
             call.entry.failures += 1
+            call.executor.recording.refuse(call, why_refused(problem))
             return self.fault(call.id, problem), "refused"
         failure = self._explain(call, problem)
         return self.failure(call, failure), _OUTCOMES.get(failure.kind, "error")
@@ -112,6 +126,8 @@ class Replies:
     def _explain(self, call: Call, problem: BaseException) -> Failure:
         match problem:
             case ToolError():
+                if isinstance(problem, QuotaReached):
+                    call.executor.recording.refuse(call, "quota")
                 kind: FailureKind = "timeout" if isinstance(problem, ToolTimeout) else "execution"
                 return Failure(kind, str(problem) or f"{call.entry.name} failed")
             case ResourceNotFound():
@@ -136,6 +152,17 @@ class Replies:
             return Failure("execution", f"{call.entry.name} failed: {exception_text(problem)}", problem=problem)
         text = f"{call.entry.name} failed unexpectedly; the server's log has it as error {number}"
         return Failure("execution", text, problem=problem)
+
+
+def why_refused(problem: ProtocolError) -> str:
+    """Why a request was refused, in one word."""
+    if isinstance(problem, Forbidden):
+        return "permission"
+    if isinstance(problem, UnknownTool):
+        return "unknown_tool"
+    if problem.code == METHOD_NOT_FOUND:
+        return "unknown_method"
+    return "invalid_arguments" if problem.code == INVALID_PARAMS else f"error {problem.code}"
 
 
 class TooLarge(Exception):

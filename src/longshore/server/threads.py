@@ -8,6 +8,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, final
 
 from longshore.server.call import Call
+from longshore.server.executor import invoke
 
 if TYPE_CHECKING:
     from longshore.server.executor import Executor
@@ -65,7 +66,7 @@ class Threads:
         if call.ended:
             return b"", "cancelled"
         try:
-            value = call.entry.invoke(call.arguments, call)
+            value = invoke(call)
             if call.entry.kind == "tool":
                 call.arguments = None  # many calls may end before the loop sends their answers
             return self._replies.success(call, value), "ok"

@@ -23,12 +23,19 @@ def explain(engine: Engine, name: str, otherwise: str = "") -> str:
     if off is not None:
         subject = "it is" if off.name == name else f"it is now {off.name!r}, which is"
         return f"{text}: {subject} off; {_how_to_enable(engine.policy, off)} turns it on"
-    return text + (hint(name, (entry.name for entry in engine.listed_tools())) or otherwise)
+    if engine.catalog.trouble:
+        return f"{text}: {engine.catalog.trouble}"
+    near = hint(name, (entry.name for entry in engine.listed_tools()))
+    if engine.policy.forms:  # the caller has not seen all names
+        return f"{text}{near or ';'} search_tools finds tools by what they do"
+    return text + (near or otherwise)
 
 
 def _how_to_enable(policy: Policy, entry: Entry) -> str:
     if policy.chosen(entry) is False:
         return f"app.enable({entry.name!r})"
+    if entry.catalog_forms and entry.toolset is not None and not entry.toolset.toolset.enabled:
+        return f'[server] catalog = "{entry.catalog_forms[0]}"'
     own = f"[{dotted(('tools', entry.name))}] enabled = true"
     if entry.toolset is None or tool_config(policy.config, entry.name).enabled is False:
         return own

@@ -13,21 +13,30 @@ import sys
 from time import gmtime, strftime
 from typing import Literal, final
 
-import msgspec
-
-from longshore.telemetry.records import LEVELS, Level, Problem, Record, RequestCompleted, ToolCompleted, level_of
+from longshore.telemetry.lines import json_line
+from longshore.telemetry.records import (
+    LEVELS,
+    ArgumentsMended,
+    Level,
+    LimitReached,
+    Problem,
+    ProcessEnded,
+    ProcessStarted,
+    Record,
+    Refused,
+    RequestCompleted,
+    RequestReceived,
+    SessionClosed,
+    SessionOpened,
+    ToolCompleted,
+    ToolInvoked,
+    level_of,
+)
 
 PIECE_BYTES = 4096
 """PIPE_BUF on Linux: a pipe that polls writable takes this much without blocking."""
 
-FIELD_CHARACTERS = 2048
-"""Of one field of a JSON line: some twenty lines of text. A client's text must not fill the log."""
-
-TRACE_CHARACTERS = 16 << 10
-"""Of a trace, its end, with the message: more than a hundred frames, and a quarter of a pipe's buffer."""
-
 _COLOURS = {"debug": "2", "info": "0", "notice": "36", "warning": "33", "error": "31"}
-_encode = msgspec.json.Encoder().encode
 
 
 @final
@@ -47,12 +56,7 @@ class StderrSink:
     def __call__(self, record: Record) -> None:
         level = level_of(record)
         if LEVELS.index(level) >= self._rank:
-            self._write(self._render_pretty(record, level) if self._pretty else self._render_json(record, level))
-
-    def _render_json(self, record: Record, level: Level) -> bytes:
-        fields = {"level": level, **msgspec.to_builtins(record)}
-        text = _encode({key: _cut(key, value) for key, value in fields.items()}).decode()
-        return f"{text if text.isprintable() else escape(text)}\n".encode()
+            self._write(self._render_pretty(record, level) if self._pretty else json_line(record, level))
 
     def _render_pretty(self, record: Record, level: Level) -> bytes:
         clock = strftime("%H:%M:%S", gmtime(record.at))
@@ -93,25 +97,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def escape(text: str) -> str:
-    """JSON with unprintable characters escaped. JSON itself escapes only the ASCII controls."""
-    pairs = ((char, char.encode("utf-16-be")) for char in text)
-    return "".join(
-        char if char.isprintable() else "".join(f"\\u{raw[at : at + 2].hex()}" for at in range(0, len(raw), 2))
-        for char, raw in pairs
-    )
-
-
-def _cut(key: str, value: object) -> object:
-    """A field cut to fit on a line. A text without an encoding, such as some file names, is escaped."""
-    if not isinstance(value, str):
-        return value
-    text = value.encode(errors="backslashreplace").decode()
-    if key == "trace":
-        return "…" + text[-TRACE_CHARACTERS:] if len(text) > TRACE_CHARACTERS else text
-    return text[:FIELD_CHARACTERS] + "…" if len(text) > FIELD_CHARACTERS else text
-
-
 def _sentence(record: Record) -> str:
     match record:
         case Problem(text=text):
@@ -121,4 +106,29 @@ def _sentence(record: Record) -> str:
         case RequestCompleted(method=method, seconds=seconds, outcome=outcome):
             return f"{method} {outcome} in {seconds * 1000:.1f} ms"
         case _:
-            return " ".join(str(value) for value in msgspec.structs.astuple(record)[:2])
+            return _sentence_of_rare(record)
+
+
+def _sentence_of_rare(record: Record) -> str:
+    """The sentence of a record that the usual levels hide."""
+    match record:
+        case RequestReceived(method=method, id=id):
+            return f"{method} {id}"
+        case Refused(method=method, tool=tool, why=why):
+            return f"{tool or method or 'a request'} refused: {why}"
+        case LimitReached(method=method, tool=tool, limit=limit):
+            return f"{tool or method or 'a request'} met the limit {limit}"
+        case SessionOpened(session=session, transport=transport, client=client):
+            return f"session {session} opened on {transport} by {client or 'a client'}"
+        case SessionClosed(session=session, seconds=seconds):
+            return f"session {session} closed after {seconds:.1f} s"
+        case ProcessStarted(kind=kind, pid=pid):
+            return f"{kind} {pid} started"
+        case ProcessEnded(kind=kind, pid=pid, seconds=seconds):
+            return f"{kind} {pid} ended after {seconds:.1f} s"
+        case ToolInvoked(tool=tool, id=id):
+            return f"{tool} {id}"
+        case ArgumentsMended(tool=tool, notes=notes):
+            return f"{tool}: {'; '.join(notes)}"
+        case _:
+            raise AssertionError(record)

@@ -65,6 +65,7 @@ class Discovery(Toolset):
             f"This is {self._app.name} {self._app.version}. "
             f"It has {len(tools)} tools: {count_categories(tools)}.\n"
             "list_tools shows them by category or search word; tool_help explains one."
+            + self._describe_forms()
             + "".join(f"\nUnavailable here: {each.name}: {each.unavailable}" for each in absent)
             + (self._describe_folders() if self._uses_folders() else "")
         )
@@ -85,7 +86,11 @@ class Discovery(Toolset):
             parked=executor.queued,
             abandoned_threads=executor.abandoned,
             folders=list(executor.files.roots.folders) if self._uses_folders() else [],
-            toolsets=[self._toolset(name) for name in app.catalog.toolsets],
+            toolsets=[
+                self._toolset(name)
+                for name, handle in app.catalog.toolsets.items()
+                if not app.engine.policy.is_idle(handle)
+            ],
         )
 
     @tool(
@@ -166,9 +171,18 @@ class Discovery(Toolset):
             made["notice"] = "there are no teams here: what is opened belongs to its caller"
         return msgspec.json.encode(made).decode()
 
+    def _describe_forms(self) -> str:
+        forms = self._app.engine.policy.forms
+        if not forms:
+            return ""
+        from longshore.server.catalog_forms import instructions_for
+
+        return f"\n{instructions_for(forms)}"
+
     def _uses_folders(self) -> bool:
-        offered = {entry.toolset for entry in self._app.engine.tools.values() if entry.toolset is not None}
-        return any(handle.toolset.uses_folders for handle in offered)
+        engine = self._app.engine
+        offered = {entry.toolset for entry in engine.tools.values() if entry.toolset is not None}
+        return any(handle.toolset.uses_folders for handle in offered if not engine.policy.is_idle(handle))
 
     def _describe_folders(self) -> str:
         roots = self._app.engine.executor.files.roots

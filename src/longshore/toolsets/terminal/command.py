@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from time import monotonic
 from typing import Final, final
 
@@ -92,6 +93,7 @@ class Command:
         self._ending: asyncio.Task[None] | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._limit: asyncio.TimerHandle | None = None
+        self._report_end: Callable[[int | None], None] = lambda _: None
         self._loop.add_reader(started.output, self._read)
         self._watch = ProcessWatch(self.pid, self._process_ended)
 
@@ -101,6 +103,11 @@ class Command:
     def seconds(self) -> float:
         """How long it has run."""
         return monotonic() - self._began if self._seconds is None else self._seconds
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long ago it has printed something."""
+        return monotonic() - self._printed
 
     @property
     def cpu_seconds(self) -> float:
@@ -235,7 +242,7 @@ class Command:
             waiter.take(data)
         return len(data)
 
-    def _take_rest(self) -> None:
+    def read_rest(self) -> None:
         """Read what was printed before the end, no more than the kernel holds: another process may go on printing."""
         left = self._pace.held
         while left > 0 and (taken := self._take_some()):
@@ -309,10 +316,10 @@ class Command:
 
     async def _finish(self) -> None:
         """Kill what the command left behind, then reap its process. Until then no other process has its number."""
-        self._take_rest()
+        self.read_rest()
         await asyncio.to_thread(self._launch.close)
         if self.is_running:
-            self._take_rest()
+            self.read_rest()
             self._release()
 
     def _release(self) -> None:
@@ -334,6 +341,13 @@ class Command:
         for waiter in tuple(self._waiters):
             waiter.end("exit")
         self._finished.set()
+        self._report_end(self.exit_code)
+
+    def ended_by(self, report: Callable[[int | None], None]) -> None:
+        """Call this with the exit code when it has ended; now if it has."""
+        self._report_end = report
+        if not self.is_running:
+            report(self.exit_code)
 
     def _note_exit(self, code: int | None) -> None:
         if code is not None:

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Final, final
 
-from longshore.errors import ToolError
+from longshore.errors import QuotaReached
 from longshore.registry.handles import HandleTable
+from longshore.telemetry.recorder import Started, ignore_process
 from longshore.toolsets.terminal.command import Command
 
 MOST_RUNNING: Final = 8
@@ -30,7 +31,10 @@ class Commands:
         most_finished: int = MOST_FINISHED,
         idle_seconds: float = IDLE_SECONDS,
         clock: Callable[[], float] = monotonic,
+        started: Started = ignore_process,
     ) -> None:
+        """`started` is the recorder's `process_started`."""
+        self._started = started
         self._most_running, self._most_finished = most_running, most_finished
         self._table: HandleTable[Command] = HandleTable(
             "command",
@@ -46,12 +50,13 @@ class Commands:
         await self._forget_oldest(owner)
         running = [id for id, each in self._table.all(owner).items() if each.is_running]
         if len(running) >= self._most_running:
-            raise ToolError(
+            raise QuotaReached(
                 f"no more than {self._most_running} commands may run at once: {', '.join(running)}; "
                 "wait for one with terminal_read, or end one with terminal_kill"
             )
         self._table.check_quota(owner)
         command = start()
+        command.ended_by(self._started("command", command.pid, owner))
         return self._table.add(owner, command), command
 
     def use(self, owner: str, id: str) -> AbstractContextManager[Command]:
@@ -61,6 +66,10 @@ class Commands:
     def all(self, owner: str) -> dict[str, Command]:
         """The commands of this owner by id, the oldest first."""
         return self._table.all(owner)
+
+    def everything(self) -> list[tuple[str, str, Command]]:
+        """The commands of all owners, each with its owner and id."""
+        return self._table.everything()
 
     async def expire(self) -> None:
         """Close all that are idle, and wait until they are closed."""

@@ -13,11 +13,13 @@ from longshore.errors import Declined, SandboxUnavailable, ToolError, ToolTimeou
 from longshore.protocol.content import ResourceLink, Text
 from longshore.registry.token_budget import DEFAULT_TOKENS, MOST_TOKENS, MaxTokens, fit_lines
 from longshore.registry.toolset import Toolset, tool
+from longshore.registry.views import View
 from longshore.sandbox.launch import Launch
 from longshore.sandbox.levels import Sandbox
 from longshore.sandbox.roots import is_in
 from longshore.schema.annotations import Hidden
 from longshore.server.context import Context
+from longshore.telemetry.recorder import reporter_of
 from longshore.toolsets.terminal import options as terminal_options
 from longshore.toolsets.terminal.answers import (
     describe,
@@ -29,6 +31,7 @@ from longshore.toolsets.terminal.answers import (
 )
 from longshore.toolsets.terminal.command import Command, start_command
 from longshore.toolsets.terminal.commands import Commands
+from longshore.toolsets.terminal.live_view import view_of
 from longshore.toolsets.terminal.options import TerminalOptions
 from longshore.toolsets.terminal.output import WholeLog
 from longshore.toolsets.terminal.output_pattern import OutputPattern
@@ -70,15 +73,20 @@ class Terminal(Toolset):
     stop_seconds = 6.0
     available = terminal_options.available
 
-    def __init__(self, options: TerminalOptions) -> None:
+    def __init__(self, options: TerminalOptions, server: Any = None) -> None:
         self.options = options
         self._policy = CommandPolicy(options.policy, options.allow)
-        self._commands = Commands(most_running=options.most_running, idle_seconds=options.idle_seconds)
+        self._commands = Commands(
+            most_running=options.most_running, idle_seconds=options.idle_seconds, started=reporter_of(server)
+        )
         self._sandbox: Sandbox | None = None
         self._logs: WeakKeyDictionary[Command, ResourceLink] = WeakKeyDictionary()
 
     async def stop(self) -> None:
         await self._commands.close_all()
+
+    def views(self) -> list[View]:
+        return [view_of(owner, id, command) for owner, id, command in self._commands.everything()]
 
     def status(self) -> dict[str, Any]:
         return {"level": self.options.level, "policy": self.options.policy}

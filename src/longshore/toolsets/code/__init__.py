@@ -1,0 +1,1 @@
+"""Code mode: Python that calls tools, in a sandbox."""
