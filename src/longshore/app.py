@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack, final, o
 
 from longshore.errors import LongshoreError
 from longshore.registry.catalog import Catalog
-from longshore.registry.function import check_uri, read_options, tool_entry, unknown_option
+from longshore.registry.function import check_form, check_uri, read_options, tool_entry, unknown_option
 from longshore.registry.tool import Options, Tool, ToolOptions
 from longshore.runtime import Runtime, check_no_loop, http_flags, is_inspected, needs_http
 from longshore.server.context import Context
@@ -16,6 +16,7 @@ from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
     from longshore.config import Config, ForeignConfig
+    from longshore.config.sections import CatalogForm
     from longshore.limits import Limits
     from longshore.protocol.content import Icon
     from longshore.registry.resource import ResourceKeywords
@@ -38,6 +39,8 @@ class Server:
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
     - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
     - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
+    - `catalog` says how tools are listed: "full"; "search" or "code", where tools that find and call them stand in for
+      them. `pinned` names tools that are listed in any case. The configuration overrides both.
     - `foreign` is the configuration of a program that the server replaces, which is read too.
     """
 
@@ -56,6 +59,8 @@ class Server:
         categories: Sequence[str] | None = None,
         waive: Mapping[str, str] | None = None,
         auth: str | Mapping[str, Any] | None = None,
+        catalog: CatalogForm | None = None,
+        pinned: Sequence[str] | None = None,
         defaults: Mapping[str, Any] | None = None,
         foreign: ForeignConfig | None = None,
         **unknown: Never,
@@ -74,8 +79,19 @@ class Server:
         info: dict[str, Any] = {"name": name, "version": version}
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
-        policy = Policy(self.catalog, limits, instructions)
-        self._runtime = Runtime(info, self.catalog, self.recorder, self.admission, policy, auth, self.defaults, foreign)
+        check_form(catalog, "Server")
+        policy = Policy(self.catalog, limits, instructions, catalog, pinned)
+        self._runtime = Runtime(
+            info,
+            self.catalog,
+            self.recorder,
+            self.admission,
+            policy,
+            auth,
+            self.defaults,
+            foreign,
+            self.add_indexed,
+        )
 
     # -- declaring
 
@@ -171,6 +187,17 @@ class Server:
         """Offer a tool or a toolset no longer, likewise. Calls in flight finish, and a toolset is not stopped."""
         self._runtime.policy.set_enabled(name, False)
 
+    def adopt(self, other: Server) -> None:
+        """Replace all declarations by those of another server, while this one runs. Sessions stay.
+
+        Clients are notified that the lists have changed. Toolsets that were open are closed. Raises ConfigError if a
+        toolset of the other server can't be initialised: then nothing is changed.
+        """
+        for handle in other.catalog.toolsets.values():
+            handle.move(self)
+        for old in self.catalog.adopt(other.catalog):
+            self._runtime.close_removed(old)
+
     def reload(self, name: str) -> Toolset:
         """Import a toolset's module again, and replace the toolset by a new one.
 
@@ -190,13 +217,22 @@ class Server:
         self._runtime.close_removed(old)
         return handle.toolset
 
-    def mount(self, target: Any, *, prefix: str, timeout: float | Literal[False] | None = None) -> None:
+    def mount(
+        self,
+        target: Any,
+        *,
+        prefix: str,
+        timeout: float | Literal[False] | None = None,
+        catalog: CatalogForm | None = None,
+    ) -> None:
         """Mount another MCP server: its tools appear as `prefix_name`, and calls of them are passed on.
 
         `target` is a `Client(…)` that is not open, or anything that a client can connect to. The server is connected
-        in the background, and started again when it dies.
+        in the background, and started again when it dies. `catalog` says how its tools are listed, if otherwise than
+        the server's own.
         """
-        self._runtime.mount(target, prefix, timeout, self)
+        check_form(catalog, "mount")
+        self._runtime.mount(target, prefix, timeout, catalog, self)
 
     def unmount(self, prefix: str) -> None:
         """Remove a mounted server with all that it offers, and close the connection to it."""
@@ -212,6 +248,21 @@ class Server:
 
         check_callback(listener, "listener", "record")
         return self.recorder.add(listener)
+
+    def add_http_part(self, factory: str) -> None:
+        """Serve something beside MCP over HTTP. `factory` is "module:name", imported when HTTP is served.
+
+        It is called with the server's runtime and a `PartHost`, and makes an `HttpPart`.
+        """
+        self._runtime.http_parts.append(factory)
+
+    def serve_http_beside_stdio(self) -> None:
+        """Serve HTTP too, where stdio is served: with a token, on the configured port or a free one."""
+        self._runtime.serves_beside = True
+
+    def show_console(self) -> None:
+        """Serve the web console at /console of HTTP, unless the configuration says otherwise."""
+        self._runtime.shows_console = True
 
     # -- running
 

@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from longshore import config as configuration
 from longshore.config import Config, ForeignConfig
 from longshore.config.load import ConfigWatch
-from longshore.errors import ConfigError
+from longshore.errors import ConfigError, RegistrationError
 from longshore.registry.catalog import Catalog
 from longshore.server.engine import Engine
-from longshore.server.policy import Admission, Policy
+from longshore.server.policy import CALL_TOOL, Admission, Policy
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.descriptors import is_unattended
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from msgspec import Struct
-
+    from longshore.config.sections import CatalogForm
     from longshore.mounting.mount import Mounts
     from longshore.protocol.dialect import Dialect
     from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
     from longshore.telemetry.recorder import Listener
+    from longshore.telemetry.sinks import Sinks
     from longshore.transports.http.app import HttpApp
+    from longshore.transports.http.parts import PartFactory
+    from longshore.transports.http_server.supervisor import Served
+
+
+class ConfigFiles(Struct, frozen=True):
+    """The files that settings are written to, and the defaults that hold where these say nothing."""
+
+    project: str
+    """The project's file, which need not exist."""
+    foreign: ForeignConfig | None
+    defaults: Mapping[str, Any]
+
+
+CONSOLE: Final = "longshore.console.part:make_console"
+"""The factory of the console, which is imported only where it is served."""
+
+INDEX: Final = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
+"""What `python -m longshore.builtin` writes of our toolsets, so that a start imports none of them."""
+FORM_TOOLSETS: Final = {"catalog": CALL_TOOL, "code": "run_code"}
+"""The toolsets that find and call tools which are not listed, each with a tool that tells whether it is there."""
 
 
 @final
@@ -43,23 +65,33 @@ class Runtime:
         auth: str | Mapping[str, Any] | None,
         defaults: Mapping[str, Any],
         foreign: ForeignConfig | None,
+        add_indexed: Callable[..., None],
     ) -> None:
+        """`add_indexed` adds toolsets of an index to the server, by path and names."""
         self.policy = policy
         self.mounts: Mounts | None = None
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
         self._auth = _auth_flags(auth)
-        self._defaults, self._foreign = defaults, foreign
+        self._defaults, self._foreign, self._add_indexed = defaults, foreign, add_indexed
         self._given: Mapping[str, Any] | None = None
         """The flags; None: the server has not read any configuration."""
         self._path: str | None = None
         self._watch = ConfigWatch(self._reconfigure, self._refuse_config)
         self._engine: Engine | None = None
         self._made_closer: ToolsetCloser | None = None
+        self._sinks: Sinks | None = None
+        self.http_parts: list[str] = []
+        """The factories of what HTTP serves beside MCP, each as "module:name"."""
+        self.serves_beside = False
+        """Whether HTTP is served beside stdio."""
+        self.shows_console = False
+        """Whether the console is among them, unless the configuration says otherwise."""
 
     @property
     def engine(self) -> Engine:
         """The engine, made on first use."""
         if self._engine is None:
+            self._add_form_toolsets(self.policy.config)
             self._initialise(self._catalog.toolsets.values(), self.policy.config)
             self._catalog.prepare = lambda handle: self._initialise((handle,), self._read(handle))
             self._engine = Engine(
@@ -73,6 +105,20 @@ class Runtime:
             )
             self._catalog.changed = self._engine.changed
         return self._engine
+
+    def _add_form_toolsets(self, config: Config) -> bool:
+        """Add the toolsets that find and call tools, if some tools are not to be listed. Raises ConfigError."""
+        if not self.policy.uses_forms(config):
+            return False
+        tools = self._catalog.tools
+        missing = [name for name, tool in FORM_TOOLSETS.items() if tool not in tools or not tools[tool].catalog_forms]
+        try:
+            for name in missing:
+                self._add_indexed(INDEX, name)
+        except RegistrationError as problem:
+            what = "server.catalog needs tools and toolsets of names that are taken here"
+            raise ConfigError(f'{what}: {problem.what}; give it another name, or keep catalog = "full"') from None
+        return bool(missing)
 
     def _load_dialect(self) -> Dialect | None:
         name = self.policy.config.server.dialect
@@ -111,6 +157,11 @@ class Runtime:
             self._engine = None
 
     @property
+    def admission(self) -> Admission:
+        """The standards that tools are checked against."""
+        return self._admission
+
+    @property
     def loop(self) -> AbstractEventLoop | None:
         """The open loop that calls run on."""
         loop = self._engine.executor.loop if self._engine is not None else None
@@ -124,7 +175,14 @@ class Runtime:
 
     # -- mounted servers
 
-    def mount(self, target: Any, prefix: str, timeout: float | Literal[False] | None, owner: object) -> None:
+    def mount(
+        self,
+        target: Any,
+        prefix: str,
+        timeout: float | Literal[False] | None,
+        form: CatalogForm | None,
+        owner: object,
+    ) -> None:
         """Mount a server, and connect to it if this one is running."""
         from longshore.mounting.mount import Mounts
 
@@ -132,8 +190,10 @@ class Runtime:
             self.mounts = Mounts(
                 self._catalog, self._recorder, lambda: self.engine, self.policy.time_limit, self.resource_changed
             )
-        self.mounts.add(target, prefix, timeout, owner)
+        self.mounts.add(target, prefix, timeout, form, owner)
         self._catalog.pending_mounts = self.mounts
+        if self._engine is not None:
+            self._add_form_toolsets(self.policy.config)
         loop = None if self._engine is None else self._engine.executor.loop
         if loop is not None and loop.is_running():
             loop.call_soon_threadsafe(self.mounts.start)
@@ -180,11 +240,17 @@ class Runtime:
             stdio.when_idle(import_asyncio)
         if config.files or self.mounts is not None:
             stdio.when_idle(stdio.open_loop)
-        for handle in dict.fromkeys(entry.toolset for entry in engine.tools.values()):
+        used = [entry for entry in engine.tools.values() if entry.shown or not entry.catalog_forms]
+        for handle in dict.fromkeys(entry.toolset for entry in used):
             if handle is not None and handle.lazy is not None:
                 stdio.when_quiet(handle.import_early)
         stdio.when_looping(self._start_watch)
-        if config.tools or config.toolsets:
+        if self.serves_beside:
+            from longshore.transports.http_server.beside import HttpBeside
+
+            stdio.when_looping(HttpBeside(self._describe_served(True)).start)
+            stdio.when_idle(stdio.open_loop)
+        if config.tools or config.toolsets or self.policy.pinned:
             stdio.when_idle(self._warn_unmatched)
         if self._admission.standards is not None:
             stdio.when_idle(self._admission.report)
@@ -200,34 +266,64 @@ class Runtime:
         self._serve_http(asks_token)
 
     def _serve_http(self, asks_token: bool) -> None:
-        from longshore.transports.http_server.supervisor import Served, serve_http
+        from longshore.transports.http_server.supervisor import serve_http
 
-        engine = self.engine
         if self.policy.config.http.workers > 1 and (stateful := self.policy.stateful_toolsets()):
             raise needs_one_process(stateful, self.policy.config)
-        served = Served(
+        serve_http(self._describe_served(asks_token))
+
+    def _describe_served(self, asks_token: bool) -> Served:
+        """The parts of this server that HTTP needs."""
+        from longshore.transports.http_server.supervisor import Served
+
+        engine = self.engine
+        return Served(
             name=self._info["name"],
             engine=engine,
             config=self.policy.config,
             makes_token=asks_token,
+            console=self._has_console,
+            parts=self._load_parts,
             report=self._report_start,
             watch=self._start_watch,
             close=self._close,
             extra_seconds=self._extra_seconds,
         )
-        serve_http(served)
 
     def asgi(self, config_path: str | None, settings: Mapping[str, Any]) -> HttpApp:
         """MCP over HTTP as an ASGI app."""
         from longshore.transports.http.app import HttpApp
 
         self._given, self._path = {**self._auth, **http_flags(settings)}, config_path
-        self.policy.config = self._read()
+        self.policy.config = self._watch.load(self._read)
         log_to_stderr(self._recorder, self.policy.config)
+        self._open_sinks()
         self._admission.report()
         engine, closing = self.engine, self._catalog.toolsets
         self.policy.report_unavailable(self._recorder)
-        return HttpApp(engine, self.policy.config, on_close=lambda: self._closer.close_all(closing.values()))
+
+        async def close() -> None:
+            await self._closer.close_all(closing.values())
+            if self._sinks is not None:
+                from asyncio import to_thread
+
+                await to_thread(self._sinks.flush)  # not closed: the app may start again
+
+        return HttpApp(engine, self.policy.config, on_close=close, parts=self._load_parts())
+
+    # -- what is served beside MCP
+
+    @property
+    def _has_console(self) -> bool:
+        console = self.policy.config.http.console
+        return self.shows_console if console is None else console
+
+    def _load_parts(self) -> list[PartFactory]:
+        """The factories of the parts, imported."""
+        from longshore.transports.http.parts import load_factory
+
+        names = [*self.http_parts, *([CONSOLE] if self._has_console else [])]
+        return [partial(load_factory(name), self) for name in names]
 
     # -- configuration
 
@@ -235,19 +331,58 @@ class Runtime:
         self._given, self._path = {**self._auth, **(flags or {})}, config_path
         self.policy.config = self._watch.load(self._read)
         log_to_stderr(self._recorder, self.policy.config)
+        self._open_sinks()
+
+    def _open_sinks(self) -> None:
+        """Write records where the configuration says, and to stderr in any case."""
+        config = self.policy.config
+        telemetry = config.telemetry
+        self._recorder.keep(values=telemetry.values, traces=False)
+        if secrets := _secrets_of(config):
+            from longshore.telemetry import known_secrets
+
+            known_secrets.add(secrets)
+        if self._sinks is None and telemetry.records and (telemetry.file or telemetry.history or telemetry.otlp):
+            from longshore.telemetry.sinks import Sinks
+
+            self._sinks = Sinks(self._recorder, config, self._info["name"], self._info["version"])
+
+    def config_files(self) -> ConfigFiles:
+        """The files that settings are written to."""
+        return ConfigFiles(configuration.project_file(self._path), self._foreign, self._defaults)
+
+    def try_config(self, path: str | None, foreign_path: str | None) -> Config:
+        """The configuration with other files in place of the project's and the other program's. Raises ConfigError."""
+        foreign = self._foreign
+        if foreign is not None and foreign_path is not None:
+            foreign = structs.replace(foreign, path=foreign_path)
+        return self._load(self._catalog.toolsets, path, foreign)
+
+    def reload_config(self) -> None:
+        """Apply the configuration now if a file has changed, as is done before requests."""
+        self._watch.look()
 
     def _read(self, *added: ToolsetHandle) -> Config:
         """Read the configuration of the toolsets that are there, and of those that are about to be."""
+
+        def load() -> Config:
+            toolsets = {**self._catalog.toolsets, **{handle.name: handle for handle in added}}
+            return self._load(toolsets, self._path, self._foreign)
+
+        config = load()
+        # There may be options of the toolsets that a form of the catalogue has added.
+        return load() if self._given is not None and self._add_form_toolsets(config) else config
+
+    def _load(self, toolsets: Mapping[str, ToolsetHandle], path: str | None, foreign: ForeignConfig | None) -> Config:
         if self._given is None:
             return self.policy.config  # a server in memory
-        toolsets = {**self._catalog.toolsets, **{handle.name: handle for handle in added}}
         config = configuration.load(
             self._given,
-            path=self._path,
+            path=path,
             toolsets=toolsets,
             defaults=self._defaults,
             defaults_name=f"server {self._info['name']}",
-            foreign=self._foreign,
+            foreign=foreign,
         )
         if config.server.roots:
             from longshore.server.call_files import read_roots
@@ -291,8 +426,11 @@ class Runtime:
         config = self.policy.config
         tools = [*self._catalog.tools, *(self.mounts.expected(config.tools) if self.mounts is not None else ())]
         grouped = [entry for entry in self._catalog.tools.values() if entry.group and entry.toolset is not None]
+        pinned = [
+            name for name in self.policy.pinned if self.mounts is None or name not in self.mounts.expected([name])
+        ]
         groups = [(str(entry.toolset.name), entry.group or "") for entry in grouped]
-        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups):
+        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups, pinned):
             self._recorder.problem("warning", line)
 
     # -- closing
@@ -338,6 +476,20 @@ class Runtime:
             loop.close()
         release_threads(process, limits)
         self._admission.report()
+        if self._sinks is not None:
+            self._sinks.close()
+
+
+def _secrets_of(config: Config) -> list[str]:
+    """The secrets that the configuration holds."""
+    auth = config.auth
+    found = [
+        auth.token,
+        auth.introspection_secret,
+        config.http.state_key,
+        *(each.token for each in config.tokens.values()),
+    ]
+    return [each for each in found if each]
 
 
 def log_to_stderr(recorder: Recorder, config: Config) -> Callable[[], None]:
@@ -346,7 +498,9 @@ def log_to_stderr(recorder: Recorder, config: Config) -> Callable[[], None]:
     def make() -> Listener:
         from longshore.telemetry.stderr import StderrSink
 
-        return StderrSink(config.server.log_level, config.server.log_format)
+        sink = StderrSink(config.server.log_level, config.server.log_format)
+        recorder.drops["stderr"] = lambda: sink.dropped
+        return sink
 
     def stop() -> None:
         recorder.fallback = None

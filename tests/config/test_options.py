@@ -130,7 +130,7 @@ def test_negative_numbers_are_fine_where_the_toolset_says_nothing_else(place: Pl
 def test_a_toolset_without_options_takes_the_common_keys_only(place: Place) -> None:
     place.write("[toolsets.plain]\nzzz = 1\ngroups = ['admin']\n")
     assert error(place) == [
-        "longshore.toml:2: toolsets.plain.zzz: no such key; plain has enabled, timeout, groups, scopes"
+        "longshore.toml:2: toolsets.plain.zzz: no such key; plain has enabled, timeout, groups, catalog, scopes"
     ]
 
 

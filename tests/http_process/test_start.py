@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -55,10 +56,13 @@ def run_script(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
 def test_the_address_and_the_line_to_paste() -> None:
     with start(SOURCE) as server:
         lines = server.stderr.splitlines()
-        assert lines == [
-            f"quay serves MCP at http://127.0.0.1:{server.port}/mcp (Ctrl-C ends it)",
-            f"To connect Claude Code:  claude mcp add --transport http quay http://127.0.0.1:{server.port}/mcp",
-        ]
+        assert lines[0] == f"quay serves MCP at http://127.0.0.1:{server.port}/mcp (Ctrl-C ends it)"
+        assert re.fullmatch(rf"The console:  http://127\.0\.0\.1:{server.port}/console#token=[\w-]{{43}}", lines[1])
+        assert lines[2] == (
+            f"To connect Claude Code:  claude mcp add --transport http quay http://127.0.0.1:{server.port}/mcp"
+        )
+        assert lines[3].startswith("The console's token is kept in ")
+        assert len(lines) == 4
         assert ask_modern(server, call("add", {"a": 1, "b": 2})).json["result"]["content"][0]["text"] == "3"
 
 

@@ -21,7 +21,7 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 def greeting(server: ServerProcess) -> str:
     """What an untroubled server has said in all its life."""
-    return "".join(server.stderr.splitlines(keepends=True)[:2])
+    return "".join(server.stderr.splitlines(keepends=True)[:4])
 
 
 def text(message: dict) -> str:

@@ -99,7 +99,7 @@ def test_plain_http_and_silence_are_cut_off(server: ServerProcess, files: Path) 
     with connect(server, files) as wire:
         post(wire, server, "add", a=1, b=2)
         assert wire.recv(100).startswith(b"HTTP/1.1 200")
-    assert len(server.stderr.splitlines()) == 2
+    assert len(server.stderr.splitlines()) == 4
 
 
 def test_a_slow_head_is_cut_off_inside_tls(server: ServerProcess, files: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_signal_to_the_supervisor_ends_them_all(signum: int) -> None:
         assert text(answer.finish().messages[-1]) == "waited"
         assert server.wait(SOON) == 128 + signum
         assert [pid for pid in workers if is_alive(pid)] == []
-        assert len(server.stderr.splitlines()) == 2
+        assert len(server.stderr.splitlines()) == 4, "the greeting alone"
 
 
 def test_a_signal_to_all_at_once_gives_the_same_grace() -> None:

@@ -177,3 +177,22 @@ def test_a_resource_and_a_prompt_load_nothing_more_of_others(workshop: Workshop)
     loaded = modules_at_initialize(workshop, "serve", str(path)) - {"server"}
     others = {name for name in loaded if name.partition(".")[0] not in ("longshore", "msgspec")}
     assert others - {"typing_extensions"} <= STANDARD
+
+
+def test_the_version_loads_nothing_but_the_entry_point() -> None:
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from longshore.__main__ import main
+try:
+    main(["--version"])
+finally:
+    print(*sys.modules)
+"""
+    source = str(Path(longshore.__file__).parents[1])
+    argv = [sys.executable, "-S", "-c", program, source]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    version, loaded = done.stdout.splitlines()
+    assert (done.returncode, version, done.stderr) == (0, f"longshore {longshore.__version__}", "")
+    assert {name for name in loaded.split() if name.startswith("longshore")} == {"longshore", "longshore.__main__"}
+    assert {name for name in loaded.split() if name.partition(".")[0] != "longshore"} <= STANDARD

@@ -313,3 +313,54 @@ def test_changed_options_follow_at_the_next_start(workshop: Workshop) -> None:
     assert text_of(peer.call("where")).split()[1] == "1"
     [problem] = problems(peer)
     assert "toolsets' options" in json.dumps(problem) and "follow at the next start" in json.dumps(problem)
+
+
+SHOWN = {"search_tools", "call_tool"}
+
+
+def call_named(peer: Peer, name: str) -> str:
+    asked = request("named", "tools/call", name="call_tool", arguments={"name": name})
+    return text_of(peer.ask(asked))
+
+
+@pytest.mark.parametrize("way", ["flag", "variable", "file"])
+def test_a_servers_tools_are_listed_in_the_form_that_is_configured(workshop: Workshop, way: str) -> None:
+    if way == "variable":
+        workshop.env["LONGSHORE_SERVER_CATALOG"] = "search"
+    elif way == "file":
+        write_project(workshop, '[server]\ncatalog = "search"\n')
+    peer = started(workshop, *(["--catalog", "search"] if way == "flag" else []))
+    assert names(peer) == SHOWN
+    assert call_named(peer, "other") == "here"
+    assert text_of(peer.call("other", id=2)) == "here"
+
+
+def test_the_form_of_the_catalogue_is_switched_while_a_client_is_connected(workshop: Workshop) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = started(workshop)
+    every = names(peer)
+    assert len(every) == 5
+    write_project(workshop, '[server]\ncatalog = "search"\npinned = ["left", "lefd"]\n')
+    await_change(peer)
+    assert names(peer) == {"left", *SHOWN}
+    assert call_named(peer, "forecast") == "30"
+    (said,) = [each for each in problems(peer) if "pinned" in each["text"]]
+    assert said["text"] == 'longshore.toml:3: server.pinned: no tool "lefd"; did you mean left?'
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    await_change(peer)
+    assert names(peer) == every
+
+
+def test_a_form_whose_names_are_taken_is_refused_and_the_old_one_holds(workshop: Workshop) -> None:
+    write_project(workshop, "[server]\ntimeout = 50\n")
+    peer = workshop.serve(f'{TOOLS}\n    @app.tool\n    async def call_tool() -> str:\n        return "mine"\n')
+    peer.start()
+    assert "left" in names(
+        peer
+    )  # until tools are listed or called, a client that never pauses delays what is not urgent
+    write_project(workshop, '[server]\ncatalog = "search"\n')
+    eventually("a line in the log", lambda: peer.ask(request("ping", "ping")) and problems(peer))
+    (said,) = problems(peer)
+    assert "there is a tool 'call_tool' already" in said["text"]
+    assert text_of(peer.call("call_tool")) == "mine"
+    assert "left" in names(peer)

@@ -14,12 +14,22 @@ from .peer import LONGSHORE, Peer, call, failed, initialize, notification, reque
 
 SERVER = """
     import os, sys, time
-    from longshore import Context, Limits, Server
+    from longshore import Context, Limits, Server, WouldBlock
     app = Server("first", limits=Limits(LIMITS))
 
     @app.tool
     def has_asyncio() -> bool:
         return "asyncio" in sys.modules
+
+    @app.tool(run="inline_first")
+    def read(ctx: Context) -> bool:
+        if not ctx.may_block:
+            raise WouldBlock
+        return "asyncio" in sys.modules
+
+    @app.tool(run="inline")
+    def has_loop() -> bool:
+        return app.engine.executor.loop is not None
 
     @app.tool
     def block() -> str:
@@ -65,6 +75,16 @@ def test_asyncio_is_imported_once_the_client_waits_for_nothing(first: Peer) -> N
     first.start()
     ids = count()
     eventually("the import", lambda: text_of(first.call("has_asyncio", next(ids))) == "true")
+
+
+def test_a_tool_that_is_tried_inline_opens_no_loop_after_the_import(workshop: Workshop) -> None:
+    """Its calls that can be answered at once are answered faster without one."""
+    patient = "    import longshore.transports.stdio\n    longshore.transports.stdio.THREAD_SECONDS = 30\n"
+    peer = workshop.serve(SERVER.replace("LIMITS", "") + patient)
+    peer.start()
+    ids = count()
+    eventually("the import", lambda: text_of(peer.call("read", next(ids))) == "true")
+    assert text_of(peer.call("has_loop", next(ids))) == "false"
 
 
 def test_the_input_may_end_right_after_the_first_call(workshop: Workshop) -> None:

@@ -90,9 +90,14 @@ def test_first_calls_at_once_import_it_once_and_only_a_task_needs_asyncio(worksh
 
 
 def test_the_first_call_of_an_inline_tool_is_answered_without_asyncio(workshop: Workshop) -> None:
+    """Though the import takes longer than a call may: asyncio is not imported beside it."""
     prepare(workshop)
-    patient = "    import longshore.transports.stdio\n    longshore.transports.stdio.THREAD_SECONDS = 30"
-    path = workshop.write(patient + SERVER)  # however slow the machine is, it does not open a loop meanwhile
+    workshop.write("\n    import time\n    time.sleep(0.1)\n" + TOOLS, "behind.py")
+    patient = """
+    import longshore.transports.stdio as stdio
+    stdio.THREAD_SECONDS, stdio.IMPORT_SECONDS = 0, 30
+"""
+    path = workshop.write(patient + SERVER)
     done = workshop.run([*LONGSHORE, "serve", str(path)], initialize(), call(1, "at_once"))
     assert text_of(json.loads(done.stdout.splitlines()[1])) == "false"
 

@@ -7,6 +7,7 @@ modules. `keys`, `sources` and `toml_file` load when something is configured; `r
 from longshore.config.load import ForeignConfig as ForeignConfig
 from longshore.config.load import fingerprint as fingerprint
 from longshore.config.load import load as load
+from longshore.config.load import project_file as project_file
 from longshore.config.sections import DEFAULT as DEFAULT
 from longshore.config.sections import Config as Config
 from longshore.config.sections import Origin as Origin
@@ -14,6 +15,7 @@ from longshore.config.sections import ServerConfig as ServerConfig
 from longshore.config.sections import ToolConfig as ToolConfig
 from longshore.config.sections import ToolsetConfig as ToolsetConfig
 from longshore.config.sections import fixed_part as fixed_part
+from longshore.config.sections import is_fixed as is_fixed
 from longshore.config.sections import limits_of as limits_of
 from longshore.config.sections import origin as origin
 from longshore.config.tools import tool_config as tool_config

@@ -141,8 +141,11 @@ class ConfigWatch:
 
     def check(self) -> None:
         """Load the configuration again if a file has changed. If it can't be used, that is reported."""
-        if not self._started:
-            return
+        if self._started:
+            self.look()
+
+    def look(self) -> None:
+        """The same, also before the start."""
         now = fingerprint(self._config)
         if now == self._seen:
             return
@@ -157,6 +160,13 @@ class ConfigWatch:
 
 
 # Finding the files
+
+
+def project_file(path: str | None = None) -> str:
+    """The project's file: the one that is read, else the one to create. `path` replaces it, as in `load`."""
+    here = os.getcwd()
+    _, project, _ = _find_files(os.environ, here, path)
+    return project or os.path.join(here, FILE)
 
 
 def _find_files(

@@ -26,6 +26,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 LogFormat: TypeAlias = Literal["auto", "pretty", "json"]
 SchemaForm: TypeAlias = Literal["claude", "openai", "openai-strict", "gemini", "vscode", "cursor", "brooklyn"]
 DialectName: TypeAlias = Literal["bb", "brooklyn", "browseros", "ghost"]
+CatalogForm: TypeAlias = Literal["full", "search", "code"]
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -61,6 +62,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     schemas: SchemaForm | None = None
     """List tools in the form that one kind of client takes. Unset: as written. Arguments are checked as written."""
 
+    catalog: CatalogForm = "full"
+    """How tools are listed; search: search_tools and call_tool find and call them; code: run_code runs Python that
+    calls them. All can be called by name in every form."""
+
+    pinned: list[str] = []
+    """Tools that are listed in every form of the catalogue."""
+
     toolsets: list[str] | None = None
     """Offer only these toolsets, whatever their own tables say. Unset: all that are enabled."""
 
@@ -79,6 +87,9 @@ class ToolsetConfig(Struct, frozen=True, kw_only=True):
 
     groups: list[str] = []
     """Groups of its tools to offer, which are off otherwise."""
+
+    catalog: CatalogForm | None = None
+    """How its tools are listed: full, search or code. Unset: as the server's."""
 
     scopes: list[str] | None = None
     """Scopes that a caller needs for each of its tools, beside those that the tool declares."""
@@ -108,6 +119,33 @@ class TelemetryConfig(Struct, frozen=True, kw_only=True):
 
     records: bool = True
     """Make a record of each request and call. Off, nothing is logged about them."""
+
+    values: bool = False
+    """Record arguments and results too, without what looks like a secret. Off: names, sizes and durations only."""
+
+    ring: int = 10_000
+    """Events held in memory until they are written, and for the console; 0.3 KB each. More are dropped, and counted."""
+
+    file: str | None = None
+    """Write records to this file, one line of JSON each. Unset: to none."""
+
+    file_bytes: int = 10 << 20
+    """At this size the file is renamed and a new one begun."""
+
+    file_count: CountOrZero = 5
+    """Renamed files that are kept beside it: NAME.1, the latest, to NAME.5."""
+
+    history: str | None = None
+    """Write records to this SQLite file. Unset: to none."""
+
+    history_age: float = 30 * 86_400.0
+    """Records in it are deleted when they are this many seconds old."""
+
+    history_bytes: int = 100 << 20
+    """At this size the oldest records in it are deleted."""
+
+    otlp: str | None = None
+    """Send a span for each request to this OpenTelemetry collector: http://127.0.0.1:4318. Needs longshore[otel]."""
 
 
 class HttpConfig(Struct, frozen=True, kw_only=True):
@@ -160,6 +198,9 @@ class HttpConfig(Struct, frozen=True, kw_only=True):
 
     rest: bool = True
     """Serve the tools as plain REST at /tools, with an OpenAPI document at /openapi.json."""
+
+    console: bool | None = None
+    """Serve the web console at /console. Unset: where `longshore serve` or `longshore dev` serves over HTTP."""
 
     lines: bool = False
     """Also take JSON-RPC lines on the same port, on loopback only."""
@@ -333,6 +374,21 @@ def fixed_part(config: Config) -> Any:
     )
 
 
+_FIXED_SECTIONS = ("limits", "telemetry", "http", "auth", "tokens")
+_FIXED_KEYS = ("eof_grace", "log_level", "log_format", "dialect", "debug", "transport")
+
+
+def is_fixed(path: tuple[str, ...]) -> bool:
+    """Whether a change of the key at this path takes effect at the next start."""
+    match path:
+        case ("server", key):
+            return key in _FIXED_KEYS
+        case ("toolsets", _, key):
+            return key not in ToolsetConfig.__struct_fields__
+        case _:
+            return path[0] in _FIXED_SECTIONS
+
+
 # Names
 
 PREFIX = "LONGSHORE_"
@@ -384,6 +440,7 @@ FLAGS = {
     "--schemas": "server.schemas",
     "--dialect": "server.dialect",
     "--debug": "server.debug",
+    "--catalog": "server.catalog",
     "--toolsets": "server.toolsets",
     "--root": "server.roots",
 }

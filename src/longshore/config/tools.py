@@ -94,11 +94,15 @@ def toolset_options(config: Config, toolset: str, record: type[Struct]) -> Struc
 
 
 def unmatched(
-    config: Config, tools: Iterable[str], toolsets: Iterable[str], groups: Iterable[tuple[str, str]] = ()
+    config: Config,
+    tools: Iterable[str],
+    toolsets: Iterable[str],
+    groups: Iterable[tuple[str, str]] = (),
+    pinned: Iterable[str] = (),
 ) -> list[str]:
     """A warning for each table without a tool or toolset, and each group that no tool has, with the nearest name.
 
-    `groups` are those that tools have, each with its toolset.
+    `groups` are those that tools have, each with its toolset; `pinned` are names of tools, which may be unknown too.
     """
     from longshore.nearest import did_you_mean
 
@@ -117,9 +121,12 @@ def unmatched(
             if group not in declared:
                 near = did_you_mean(group, declared)
                 found.append((dotted(("toolsets", table, "groups")), f"no tool has the group {quote(group)}{near}"))
+    absent = [name for name in pinned if name not in present["tools"]]
+    found += [("server.pinned", f"no tool {quote(name)}{did_you_mean(name, present['tools'])}") for name in absent]
     return [f"{_where(config, key)}: {key}: {text}" for key, text in found]
 
 
 def _where(config: Config, key: str) -> str:
     """The source of the first value in a table, or of one key."""
-    return next(o.where for path, o in config.origins.items() if path == key or path.startswith(key + "."))
+    found = (o.where for path, o in config.origins.items() if path == key or path.startswith(key + "."))
+    return next(found, "the server's author")

@@ -42,6 +42,8 @@ LAST_WRITE_SECONDS = 0.2
 """After the grace period, how long a slow peer may take to read the last answers."""
 THREAD_SECONDS = 0.02
 """How long the blocking phase waits for threads before it opens a loop, which takes about as long."""
+IMPORT_SECONDS = 0.25
+"""The same while a toolset is imported: asyncio, imported beside it, would only delay it."""
 
 _HANG_UP = getattr(select, "POLLRDHUP", 0)  # POLLHUP comes unasked
 
@@ -51,6 +53,8 @@ Part = bytes | memoryview
 @final
 class Stdio(Link):
     """Serves one engine on two file descriptors until the input ends."""
+
+    transport = "stdio"
 
     def __init__(self, engine: Engine, reader: int, writer: int, process: Process | None = None) -> None:
         """`process`, if given, is ended by `end_soon`, and watches its parent and children once the client is idle."""
@@ -116,6 +120,7 @@ class Stdio(Link):
             if self._loop is not None:
                 self._engine.cancel_all(self)
                 self._await_cancelled(self._loop)
+            self._engine.recording.session_closed(self)
 
     def _run_blocking(self) -> bool:
         """True: something needs the loop. False: the input has ended and nothing is in flight."""
@@ -132,7 +137,8 @@ class Stdio(Link):
                 self._quiet_chores.pop(0)()
                 continue
             quiet = False
-            if thread_count() > executor.threads + (0 if self._process is None else self._process.threads):
+            ours = executor.threads + executor.recorder.threads
+            if thread_count() > ours + (0 if self._process is None else self._process.threads):
                 self.open_loop()  # a thread that a tool has started may send something
                 break
             if self._posted:  # by a thread that has ended since; only now, for an earlier look could miss it
@@ -152,11 +158,15 @@ class Stdio(Link):
 
     def _await_threads(self) -> bool:
         """Wait for the running calls to end. False: one takes too long, or has opened a loop."""
-        end = monotonic() + THREAD_SECONDS
-        while self._engine.executor.running:
+        executor = self._engine.executor
+        importing = executor.importing > 0
+        end = monotonic() + (IMPORT_SECONDS if importing else THREAD_SECONDS)
+        while executor.running:
             if self._loop is not None or not self._wakeup.acquire(timeout=max(end - monotonic(), 0)):
                 return False
             self._run_posted()
+            if importing and not executor.importing:
+                importing, end = False, monotonic() + THREAD_SECONDS
         return True
 
     def call_threadsafe(self, action: Callable[[], None]) -> None:
@@ -251,8 +261,14 @@ class Stdio(Link):
 
     def _read(self) -> bool:
         """Read once and handle the frames. False: the input has ended."""
+        framer = self._framer
+        is_long = framer.wants_room
         try:
-            frames = self._read_frames()
+            if is_long:
+                frames = self._read_long()
+            else:
+                chunk = os.read(self._reader, CHUNK_BYTES)
+                frames = framer.feed(chunk) if chunk else None
         except BlockingIOError:  # one socket may be both the input and the non-blocking output
             if self._loop is None:
                 self._poll.poll()
@@ -261,18 +277,16 @@ class Stdio(Link):
             return False
         if frames:
             self._take(frames)
-            self._framer.release()
+            if is_long:
+                framer.release()
         return frames is not None
 
-    def _read_frames(self) -> list[Frame] | None:
-        framer = self._framer
-        if framer.wants_room:
-            self._grow(self._reader)
-            with framer.room() as room:
-                count = os.readv(self._reader, [room])
-            return framer.filled(count) if count else None
-        chunk = os.read(self._reader, CHUNK_BYTES)
-        return framer.feed(chunk) if chunk else None
+    def _read_long(self) -> list[Frame] | None:
+        """The frames that the next piece of a long line completes. None: the input has ended."""
+        self._grow(self._reader)
+        with self._framer.room() as room:
+            count = os.readv(self._reader, [room])
+        return self._framer.filled(count) if count else None
 
     def _readable(self) -> None:
         if not self._read():

@@ -10,10 +10,10 @@ the first request, so it needs no lifespan where it is mounted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol, final
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from longshore.auth.guard import Guard
 from longshore.config import Config
@@ -22,7 +22,11 @@ from longshore.limits import Limits
 from longshore.server.content_methods import PARTS
 from longshore.server.engine import Engine, Rates
 from longshore.stores import open_store
+from longshore.telemetry.counters import Counters
+from longshore.telemetry.events import RequestInfo, Source
+from longshore.telemetry.feeder import Feeder
 from longshore.transports.http.cluster import Cluster, ClusterMessage, Kind, share_secrets
+from longshore.transports.http.frame_tap import FrameTap
 from longshore.transports.http.gate import (
     NOT_YET,
     Denied,
@@ -35,6 +39,7 @@ from longshore.transports.http.gate import (
 )
 from longshore.transports.http.legacy import LegacyEndpoint
 from longshore.transports.http.modern import ModernEndpoint, is_modern
+from longshore.transports.http.parts import HttpParts, PartFactory, PartHost
 from longshore.transports.http.pending import RESPONSE, Deliverable, Delivery, PendingResponse, SlowResponses, Writer
 from longshore.transports.http.responses import JSON_TYPE, Receive, Scope, Send, reply
 from longshore.transports.http.rest import RestEndpoint
@@ -43,10 +48,14 @@ from longshore.transports.http.sessions import Sessions
 from longshore.transports.http.sse_2024 import SseSessions
 from longshore.transports.http.uploads import Uploads
 from longshore.transports.process import next_tick
-from longshore.wire.codec import INTERNAL_ERROR, error, read
+from longshore.wire.codec import INTERNAL_ERROR, encode, error, read
 from longshore.wire.messages import Message
 
 _KEY_CHARACTERS = 32
+_COUNTING_SECONDS = 0.2
+"""At the end, for the thread that counts requests: it has only to see that it is over."""
+_HUNG_UP = 499
+_METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
 
 
 class CompletePost(Writer, Protocol):
@@ -77,8 +86,13 @@ class HttpApp:
         *,
         token: str | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
+        parts: Sequence[PartFactory] = (),
+        parts_token: str | None = None,
     ) -> None:
-        """`token` is accepted beside the configured ones; `on_close` is awaited when the app closes."""
+        """`token` is accepted beside the configured ones; `on_close` is awaited when the app closes.
+
+        `parts` are served beside MCP; `parts_token` is accepted there, where MCP itself asks for no token.
+        """
         _check_state_key(config)
         self.engine = engine
         self.config = config
@@ -90,6 +104,7 @@ class HttpApp:
         self._paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
         self._dialect_versions = frozenset(version.encode() for version in engine.dialect_revisions)
         self._token, self._on_close = token, on_close
+        self._part_factories, self._parts_token = parts, parts_token
         self._build()
         self._closed = False
         self._starting: asyncio.Task[None] | None = None
@@ -102,16 +117,25 @@ class HttpApp:
         engine, config = self.engine, self.config
         self.store = store = open_store(config.http.store or "memory://")
         self.guard = _make_guard(engine, config, self._token)
-        self._gate = Gate(config, self.limits, self.guard, self.uploads)
-        self._delivery = delivery = Delivery(engine, self.limits, self.guard, SlowResponses())
+        self._parts_guard = parts_guard = self.guard
+        if self._part_factories and not self.guard.required:
+            parts_guard = _make_parts_guard(engine, config, self._parts_token or self._token) or self.guard
+            self._parts_guard = parts_guard
+        self._gate = Gate(config, self.limits, self.guard, self.uploads, parts_guard)
+        self._delivery = delivery = Delivery(engine, self.limits, self.guard, SlowResponses(), FrameTap())
         self.cluster = Cluster(store, engine.recorder)
         self.sessions = Sessions(engine, store, config.http.session_ttl, self.cluster)
         self.sse = SseSessions(delivery, self._gate, store, self.cluster, config.http.path)
-        self._metrics = Metrics(engine, store, self.cluster, self.sessions, self.sse, self.uploads)
+        self._counting = _count_requests(engine, config)
+        counters = None if self._counting is None else self._counting.counters
+        self._metrics = Metrics(engine, store, self.cluster, self.sessions, self.sse, self.uploads, counters)
         rest = RestEndpoint(delivery, self._gate, config)
-        self._routes = Routes(config, self.guard, self.sse, rest, Health(delivery, store), self._metrics)
+        self._routes = Routes(config, self.guard, self.sse, rest, Health(delivery, store), self._metrics, parts_guard)
         self._modern = ModernEndpoint(delivery, self._gate)
         self._legacy = LegacyEndpoint(delivery, self.sessions, self.cluster)
+        host = PartHost(engine, config, self._gate, parts_guard, self.sessions, self.sse, delivery.tap)
+        self._parts = HttpParts([make(host) for make in self._part_factories])
+        self._gate.open_parts(self._parts)
 
     @property
     def stopping(self) -> bool:
@@ -177,7 +201,7 @@ class HttpApp:
                 await self._deny(denied, scope, send)
             except Gone:
                 # The client is gone, but a middleware may wait for a response and report an error without one.
-                await self._deny(Denied(499, "the client hung up"), scope, send)
+                await self._deny(Denied(_HUNG_UP, "the client hung up"), scope, send)
             except Exception as problem:
                 await self._fail(problem, scope, send)
 
@@ -193,7 +217,8 @@ class HttpApp:
             await self._gate.look_up(request)
         method = scope["method"]
         if request.path not in self._paths:
-            await self._routes.serve(request, receive, send)
+            part = self._parts.find(request.path)
+            await (self._routes if part is None else part).serve(request, receive, send)
         elif method == "POST":
             await self._post(request, receive, send)
         elif method == "GET":
@@ -209,12 +234,24 @@ class HttpApp:
         """Send a refusal, which a page that may read answers may read too. False: the client has hung up."""
         origin = dict(scope["headers"]).get(b"origin")
         extra = () if origin is None else self._gate.cors(origin)
-        frame = error(denied.id, denied.code, denied.text)
+        part = self._parts.find(scope["path"].removeprefix(scope.get("root_path", "")))
+        if part is None:
+            frame: bytes = error(denied.id, denied.code, denied.text)
+        else:
+            frame, extra = encode({"text": denied.text}), (*part.headers, *extra)
+        self._record(denied, scope)
         try:
             await reply(send, denied.status, frame, (JSON_TYPE, *denied.headers, *extra))
         except OSError:  # so ASGI servers report that the client has hung up; some report nothing
             return False
         return True
+
+    def _record(self, denied: Denied, scope: Scope) -> None:
+        """Record a request that HTTP itself refuses. Its path is the client's text, so it is not recorded."""
+        recorder = self.engine.recorder
+        if recorder.on and denied.status != _HUNG_UP:
+            method = scope["method"] if scope["method"] in _METHODS else "unknown"
+            recorder.refused(RequestInfo(Source("http", "", "", "http"), "", method, ""), "http", denied.status)
 
     async def _fail(self, problem: Exception, scope: Scope, send: Send) -> None:
         """Respond to a failure of our own or of the store. A response that has begun is cut off by the server."""
@@ -253,6 +290,8 @@ class HttpApp:
         if self.store.shared:
             self.engine.relay_changes(self._announce)
         self._delivery.slow.reset()
+        if self._counting is not None and not self._counting.feeder.is_running:
+            self._counting.feeder.start()
         self._sweeper = loop.create_task(self._sweep())
         self._delivery.stopping = False
         self._loop = loop
@@ -266,6 +305,7 @@ class HttpApp:
         for live in list(self.sessions.loaded.values()):
             if live.notifications.follower is not None:
                 live.notifications.follower.close()
+        await self._parts.close()
         await _drained(engine, grace)
         engine.executor.stop_all("the server was shut down")
         self.sse.close_all()
@@ -283,9 +323,13 @@ class HttpApp:
     async def close(self) -> None:
         """Close the store and the guard. After `shut`, when no connection is left."""
         self._closed = True
+        if self._counting is not None and self._counting.feeder.is_running:
+            self._counting.feeder.stop(_COUNTING_SECONDS)
         if self._on_close is not None:
             await self._on_close()
         await self.guard.close()
+        if self._parts_guard is not self.guard:
+            await self._parts_guard.close()
         await self.store.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -358,6 +402,22 @@ class HttpApp:
         return self._metrics.encoded()
 
 
+class _Counting(NamedTuple):
+    """The counters of requests, and what keeps them up to date between two scrapes."""
+
+    counters: Counters
+    feeder: Feeder
+
+
+def _count_requests(engine: Engine, config: Config) -> _Counting | None:
+    """Count requests for /metrics, which has the recorder keep events. None: no records are wanted."""
+    if not config.telemetry.records:
+        return None
+    ring = engine.recorder.open_ring(config.telemetry.ring)
+    counters = Counters(engine.recorder, ring)
+    return _Counting(counters, Feeder("metrics", engine.recorder, ring, lambda: counters))
+
+
 def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
     def report(text: str) -> None:
         engine.recorder.problem("warning", text)
@@ -374,6 +434,19 @@ def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
     for warning in guard.warnings:
         report(warning)
     return guard
+
+
+def _make_parts_guard(engine: Engine, config: Config, token: str | None) -> Guard | None:
+    """The guard of parts where MCP itself asks for no credential. None: authentication is off."""
+    if config.auth.mode == "off":
+        return None
+    try:
+        required = structs.replace(
+            config, auth=structs.replace(config.auth, mode="required" if token is None else "auto")
+        )
+        return _make_guard(engine, required, token)
+    except ConfigError as problem:
+        raise ConfigError(f"http.console: it needs a token: {problem}") from None
 
 
 def _check_state_key(config: Config) -> None:

@@ -17,6 +17,7 @@ from longshore.limits import Limits
 from longshore.protocol.http_headers import Hosts, accepts, is_json, parse_origin, same_origin
 from longshore.protocol.peer import ANONYMOUS, Principal
 from longshore.server.link import LOCAL
+from longshore.transports.http.parts import HttpParts
 from longshore.transports.http.responses import HeaderPairs, Receive, Scope, Send
 from longshore.transports.http.uploads import BOUNDED, Uploads
 from longshore.wire.codec import INVALID_REQUEST
@@ -92,15 +93,28 @@ class Gone(Exception):
 class Gate:
     """Checks Host and Origin, credentials, media types and sizes."""
 
-    def __init__(self, config: Config, limits: Limits, guard: Guard, uploads: Uploads) -> None:
+    def __init__(
+        self, config: Config, limits: Limits, guard: Guard, uploads: Uploads, parts_guard: Guard | None = None
+    ) -> None:
+        """`parts_guard` checks the requests of parts, and those for the cookie that their pages need."""
         self._hosts = _hosts(config)
         self._guard = guard
+        self._parts_guard = guard if parts_guard is None else parts_guard
+        self._parts = HttpParts(())
+        self._parts_paths: tuple[str, ...] = ()
         self._uploads = uploads
         self._most = limits.frame_bytes
         self._credentials = {b"authorization", b"cookie", config.auth.key_header.lower().encode("latin-1")}
         self._open = {"/health", *guard.metadata_paths}
         """Paths that need no credential."""
         self._page = parse_origin(public_origin(config) or "")
+
+    def open_parts(self, parts: HttpParts) -> None:
+        """Admit the requests of parts, which are made with the gate."""
+        self._parts, self._parts_paths = parts, (*parts.prefixes, COOKIE) if parts.prefixes else ()
+
+    def _guard_of(self, path: str) -> Guard:
+        return self._parts_guard if path.startswith(self._parts_paths) else self._guard
 
     def admit(self, scope: Scope) -> HttpRequest:
         """The request, if it may go on. Raises Denied. Its principal may still have to be looked up."""
@@ -118,8 +132,9 @@ class Gate:
             self._admit_page(request, headers[b"origin"], host or b"", server)
         elif b"sec-fetch-site" in headers and headers[b"sec-fetch-site"] not in _OWN_SITES:
             raise Denied(403, "a page from elsewhere may not fetch this; browsers name its origin if it uses CORS")
-        if self._guard.required or self._guard.optional:
-            request.principal = self._identify(request)
+        guard = self._guard if not self._parts_paths else self._guard_of(request.path)
+        if guard.required or guard.optional:
+            request.principal = self._identify(request, guard)
         accept = headers.get(b"accept")
         if accept is not None:
             if b"accept" in twice:
@@ -143,20 +158,22 @@ class Gate:
             (b"vary", b"origin"),
         )
 
-    def _identify(self, request: HttpRequest) -> Principal:
+    def _identify(self, request: HttpRequest, guard: Guard) -> Principal:
         """The caller, or NOT_YET if its token must be looked up."""
-        if request.scope["method"] == "OPTIONS" or request.path in self._open:
-            return self._guard.anyone
+        path = request.path
+        if request.scope["method"] == "OPTIONS" or path in self._open or self._parts.is_open(path):
+            return guard.anyone
         if request.twice & self._credentials:
-            raise denial(self._guard.malformed("a credential comes twice; send one"))
-        found = self._guard.check(request.headers, self._may_use_cookie(request), _is_local(request))
+            raise denial(guard.malformed("a credential comes twice; send one"))
+        found = guard.check(request.headers, self._may_use_cookie(request), is_local(request))
         if isinstance(found, Refusal):
             raise denial(found)
         return NOT_YET if found is None else found
 
     async def look_up(self, request: HttpRequest) -> None:
         """Find out who the caller is, from the authorization server."""
-        found = await self._guard.look_up(request.headers, self._may_use_cookie(request))
+        guard = self._guard_of(request.path)
+        found = await guard.look_up(request.headers, self._may_use_cookie(request))
         if isinstance(found, Refusal):
             raise denial(found)
         request.principal = found
@@ -165,9 +182,13 @@ class Gate:
         """Whether a cookie counts: only if a browser says that the page is ours, and not to get another cookie."""
         if request.path == COOKIE:
             return False
-        origin = request.headers.get(b"origin")
-        if origin is None:
+        if b"origin" not in request.headers:
             return request.headers.get(b"sec-fetch-site") == b"same-origin"
+        return self.is_own_page(request)
+
+    def is_own_page(self, request: HttpRequest) -> bool:
+        """Whether a request that names its origin comes from a page of this server."""
+        origin = request.headers[b"origin"]
         if same_origin(origin, request.headers.get(b"host", b""), request.scope["scheme"]):
             return True
         return self._page is not None and parse_origin(origin.decode("latin-1")) == self._page
@@ -234,7 +255,7 @@ class Gate:
         return Denied(413, f"a body is at most {self._most:,} bytes", ((b"connection", b"close"),))
 
 
-def _is_local(request: HttpRequest) -> bool:
+def is_local(request: HttpRequest) -> bool:
     """Whether a request comes from this machine, and does not say that it was passed on."""
     client = request.scope.get("client")
     if client is None or not is_loopback(str(client[0])):

@@ -131,6 +131,8 @@ class SessionResponse(PendingResponse):
     def send(self, frame: bytes) -> None:
         if self.done:
             return
+        if self._delivery.tap.watchers:
+            self._delivery.tap.show("out", self, frame)
         if self.stream is None and (self.gone or not self.accepts_stream):
             self.live.notifications.send(frame)  # the request has no connection, but the session may have a stream
             return
@@ -209,6 +211,7 @@ class BareResponse(PendingResponse):
     """
 
     __slots__ = ("_error_status",)
+    has_session = False
 
     def __init__(self, delivery: Delivery, request: HttpRequest, error_status: int) -> None:
         super().__init__(delivery, request)
@@ -290,6 +293,8 @@ class LegacyEndpoint:
     def _answer_early(self, request: HttpRequest, body: bytes) -> BareResponse:
         """Have a dialect answer a peer that has made no handshake. No session begins."""
         response = BareResponse(self.delivery, request, 200 if self._engine.answers_early == "serves" else 400)
+        if self.delivery.tap.watchers:
+            self.delivery.tap.show("in", response, body)
         frame = self._engine.frames.handle(body, response)
         if frame is not None:
             response.answer(frame)
@@ -299,6 +304,8 @@ class LegacyEndpoint:
 
     def _handle(self, request: HttpRequest, live: LoadedSession, body: bytes) -> SessionResponse:
         response = SessionResponse(self, request, live, body)
+        if self.delivery.tap.watchers:
+            self.delivery.tap.show("in", response, body)
         rows = live.session.rows
         before = len(rows)
         frame = self._engine.frames.handle(body, response)

@@ -56,6 +56,7 @@ class ModernResponse(PendingResponse):
     """The response to a modern POST. An earlier notification makes it a stream; a hang-up cancels the request."""
 
     __slots__ = ("_events",)
+    has_session = False
 
     def __init__(self, delivery: Delivery, request: HttpRequest) -> None:
         super().__init__(delivery, request)
@@ -73,6 +74,8 @@ class ModernResponse(PendingResponse):
     def send(self, frame: bytes) -> None:
         if self.done or self.gone or not self.accepts_stream:
             return
+        if self._delivery.tap.watchers:
+            self._delivery.tap.show("out", self, frame)
         self.begin_stream()
         assert self._events is not None
         limits = self._delivery.limits
@@ -159,6 +162,8 @@ class ModernEndpoint:
         if not request.accepts_stream and request.headers.get(b"mcp-method") == b"subscriptions/listen":
             raise Denied(406, "subscriptions/listen is answered as text/event-stream; accept it")
         response = ModernResponse(self._delivery, request)
+        if self._delivery.tap.watchers:
+            self._delivery.tap.show("in", response, body)
         frame = self._handle(body, response)
         if frame is not None:
             response.answer(frame)

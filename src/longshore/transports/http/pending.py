@@ -21,6 +21,8 @@ from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.session import Session
 from longshore.server.engine import Engine
 from longshore.server.link import Link
+from longshore.telemetry.events import Source
+from longshore.transports.http.frame_tap import FrameTap
 from longshore.transports.http.gate import Gone, HttpRequest, denial
 from longshore.transports.http.responses import (
     JSON_TYPE,
@@ -96,6 +98,7 @@ class Delivery(Struct):
     limits: Limits
     guard: Guard
     slow: SlowResponses
+    tap: FrameTap
     stopping: bool = False
     """Whether the app is shutting down."""
 
@@ -118,6 +121,7 @@ class PendingResponse(Link):
         "slow",
     )
     has_status = True
+    transport = "http"
 
     def __init__(self, delivery: Delivery, request: HttpRequest, session: Session[Any] | None = None) -> None:
         # What Link sets is set here: one is made for each request, and a call of its constructor costs 0.2 µs.
@@ -126,6 +130,7 @@ class PendingResponse(Link):
         self.caller = request.caller
         self.congested = False
         self.headers = None
+        self.source = None
         self.extra = request.extra
         self.accepts_json, self.accepts_stream = request.accepts_json, request.accepts_stream
         self.done = False
@@ -143,9 +148,15 @@ class PendingResponse(Link):
 
     # -- the engine's side
 
+    def describe(self) -> Source:
+        self.source = made = Source(self.transport, self.session.label, self.principal.name, self.dialect)
+        return made
+
     def answer(self, frame: bytes | None) -> None:
         self.frame = frame
         self.done = True
+        if frame and self._delivery.tap.watchers:
+            self._delivery.tap.show("out", self, frame)
         if self._timer is not None:
             self._timer.cancel()
         writer = self._writer

@@ -50,6 +50,8 @@ class RestResponse(PendingResponse):
     """The response to one call. Its progress is dropped, and its questions can't be asked."""
 
     __slots__ = ("_began", "_name")
+    has_session = False
+    transport = "rest"
 
     def __init__(self, delivery: Delivery, request: HttpRequest, name: str) -> None:
         super().__init__(delivery, request)
@@ -111,7 +113,10 @@ class RestEndpoint:
             await problem.send(send, request.extra)
             return
         response = RestResponse(self._delivery, request, name)
-        frame = self._engine.handle(_FRAME % (encode(name), arguments), response)
+        body = _FRAME % (encode(name), arguments)
+        if self._delivery.tap.watchers:
+            self._delivery.tap.show("in", response, body)
+        frame = self._engine.handle(body, response)
         if frame is not None:
             response.answer(frame)
         await response.deliver(receive, send)
@@ -121,7 +126,8 @@ class RestEndpoint:
             denied = shutting_down()
             raise RestError("busy", denied.text, denied.headers)
         engine = self._engine
-        if engine.find_tool(name) is None:
+        call_tool = engine.policy.call_tool
+        if engine.find_tool(name) is None and (call_tool is None or name != call_tool.name):
             from longshore.server.unknown_tool import explain
 
             raise RestError("unknown_tool", explain(engine, name, "; GET /tools has them all"))

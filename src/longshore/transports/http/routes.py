@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from time import monotonic, time
 from typing import Final, TypeAlias, final
 
@@ -17,6 +17,7 @@ from longshore.auth.guard import Guard
 from longshore.config import Config
 from longshore.server.engine import Engine
 from longshore.stores import Store
+from longshore.telemetry.counters import BUCKETS, Counters
 from longshore.transports.http.cluster import Cluster
 from longshore.transports.http.gate import COOKIE, Denied, HttpRequest, denial
 from longshore.transports.http.pending import Delivery
@@ -103,6 +104,18 @@ METRICS: Final = {
 """The type and help text of each number that is summed over all processes."""
 
 
+REQUEST_METRICS: Final = {
+    "longshore_requests_total": ("counter", "Requests answered or dropped, by their outcome."),
+    "longshore_request_seconds": ("histogram", "From the arrival of a request to its answer."),
+    "longshore_tool_seconds": ("histogram", "How long a tool ran."),
+    "longshore_answer_tokens_total": ("counter", "Tokens of the answers of a tool, of four characters each."),
+    "longshore_refusals_total": ("counter", "Requests refused, and why; status is HTTP's, if HTTP refused it."),
+    "longshore_limits_reached_total": ("counter", "Requests that met a limit."),
+    "longshore_telemetry_dropped_total": ("counter", "Events that did not reach a sink."),
+}
+"""The type and help text of what is counted by labels."""
+
+
 class ProcessMetrics(Struct):
     """The metrics of one process."""
 
@@ -111,6 +124,8 @@ class ProcessMetrics(Struct):
     """By the names of METRICS. Another version may have others."""
     tools: dict[str, tuple[int, int]] = {}
     """Calls and failures of each tool that had any."""
+    samples: list[tuple[str, list[tuple[str, str]], float]] = []
+    """Of REQUEST_METRICS: a name, labels and a value each."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -126,8 +141,17 @@ class Metrics:
     """
 
     def __init__(
-        self, engine: Engine, store: Store, cluster: Cluster, sessions: Sessions, sse: SseSessions, uploads: Uploads
+        self,
+        engine: Engine,
+        store: Store,
+        cluster: Cluster,
+        sessions: Sessions,
+        sse: SseSessions,
+        uploads: Uploads,
+        counters: Counters | None,
     ) -> None:
+        """`counters` is None where requests are not recorded."""
+        self._counters = counters
         self._engine, self._store, self._cluster = engine, store, cluster
         self._sessions, self._sse, self._uploads = sessions, sse, uploads
         self._started = time()
@@ -159,7 +183,15 @@ class Metrics:
         }
         entries = tuple(engine.catalog.tools.values())
         tools = {each.name: (each.calls, each.failures) for each in entries if each.calls or each.failures}
-        return ProcessMetrics(self._started, sums, tools)
+        return ProcessMetrics(self._started, sums, tools, self._samples())
+
+    def _samples(self) -> list[tuple[str, list[tuple[str, str]], float]]:
+        counted = {} if self._counters is None else self._counters.take()
+        samples = [(name, list(labels), value) for (name, labels), value in counted.items()]
+        for sink, drops in list(self._engine.recorder.drops.items()):
+            dropped = self._counters.dropped if sink == "metrics" and self._counters is not None else drops()
+            samples.append(("longshore_telemetry_dropped_total", [("sink", sink)], dropped))
+        return samples
 
     async def _gather(self) -> list[ProcessMetrics]:
         """The metrics of all processes. Raises StoreError: half a sum would look like a restart."""
@@ -198,16 +230,46 @@ def render(processes: Sequence[ProcessMetrics], tools: Sequence[str], server_inf
             ),
             _metric("longshore_tool_calls_total", "counter", "Calls of a tool begun.", calls),
             _metric("longshore_tool_failures_total", "counter", failed, failures),
+            *_request_metrics(processes),
         )
     )
 
 
+def _request_metrics(processes: Sequence[ProcessMetrics]) -> Iterator[str]:
+    """The counters and histograms of requests, summed over all processes."""
+    sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for name, labels, value in (sample for each in processes for sample in each.samples):
+        found = sums.setdefault(name, {})
+        key = tuple(labels)
+        found[key] = found.get(key, 0) + value
+    for name, (type, help) in REQUEST_METRICS.items():
+        if type == "histogram":
+            yield _histogram(name, help, sums)
+        else:
+            yield _metric(name, type, help, [(dict(labels), value) for labels, value in sums.get(name, {}).items()])
+
+
+def _histogram(name: str, help: str, sums: Mapping[str, Mapping[tuple[tuple[str, str], ...], float]]) -> str:
+    buckets = sums.get(f"{name}_bucket", {})
+    lines = [_metric(name, "histogram", help, [])]
+    for own in sums.get(f"{name}_count", {}):
+        below = 0.0
+        for bound in (*(f"{bucket:g}" for bucket in BUCKETS), "+Inf"):
+            below += buckets.get((*own, ("le", bound)), 0)
+            lines.append(_sample(f"{name}_bucket", {**dict(own), "le": bound}, below))
+        lines += [_sample(f"{name}{part}", dict(own), sums[f"{name}{part}"][own]) for part in ("_sum", "_count")]
+    return "".join(lines)
+
+
 def _metric(name: str, type: str, help: str, samples: Sequence[tuple[Mapping[str, object], float]]) -> str:
     lines = [f"# HELP {name} {help}\n# TYPE {name} {type}\n"]
-    for labels, value in samples:
-        inside = ",".join(f'{key}="{_escaped(str(label))}"' for key, label in labels.items())
-        lines.append(f"{name}{{{inside}}} {value}\n" if inside else f"{name} {value}\n")
-    return "".join(lines)
+    return "".join([*lines, *(_sample(name, labels, value) for labels, value in samples)])
+
+
+def _sample(name: str, labels: Mapping[str, object], value: float) -> str:
+    inside = ",".join(f'{key}="{_escaped(str(label))}"' for key, label in labels.items())
+    shown = f"{value:.6f}" if isinstance(value, float) and not value.is_integer() else f"{value:.0f}"
+    return f"{name}{{{inside}}} {shown}\n" if inside else f"{name} {shown}\n"
 
 
 def _escaped(label: str) -> str:
@@ -244,7 +306,10 @@ class Routes:
         rest: RestEndpoint,
         health: Health,
         metrics: Metrics,
+        cookie_guard: Guard,
     ) -> None:
+        """`cookie_guard` makes the cookies of browsers."""
+        self._cookie_guard = cookie_guard
         self._http, self._key_header = config.http, config.auth.key_header.lower()
         self._guard, self._rest = guard, rest
         self._known: dict[str, dict[str, Serve]] = {
@@ -290,7 +355,7 @@ class Routes:
 
     async def _set_cookie(self, request: HttpRequest, _: Receive, send: Send) -> None:
         """Turn a credential in a header into a cookie, for a browser."""
-        cookie = self._guard.cookie(request.headers)
+        cookie = self._cookie_guard.cookie(request.headers)
         if isinstance(cookie, Refusal):
             raise denial(cookie)
         await reply(send, 204, b"", ((b"set-cookie", cookie.encode("latin-1")), *request.extra))

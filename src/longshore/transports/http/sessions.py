@@ -15,6 +15,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager
+from hashlib import sha256
 from itertools import islice
 from math import inf
 from secrets import token_urlsafe
@@ -38,6 +39,8 @@ from longshore.wire.codec import INVALID_PARAMS
 
 ID_BYTES: Final = 24
 """192 bits of randomness: a session can't be guessed."""
+_LABEL_DIGITS: Final = 12
+"""Of the hash of a session's id, by which records name it: the same in each process, and the id stays a secret."""
 SESSIONS: Final = "session:"
 """The prefix of the keys of sessions in the store."""
 _TOUCHES: Final = 10
@@ -112,6 +115,7 @@ class NotificationStream(Link):
     """The link for messages that belong to no request: the stream that the session's GET follows."""
 
     __slots__ = ("_live", "claims", "early", "follower", "stream")
+    transport = "http"
 
     def __init__(self, live: LoadedSession, principal: Principal) -> None:
         super().__init__(live.session, principal)
@@ -190,6 +194,7 @@ class LoadedSession:
         """Whether anything was asked of it after the handshake."""
         self.session: Session[Any] = Session()
         self.session.name = f"longshore-{sessions.cluster.id}"
+        self.session.label = sha256(id.encode()).hexdigest()[:_LABEL_DIGITS]
         self.notifications = NotificationStream(self, principal)
         self.streams: dict[str, Stream] = {}
         self.busy = 0
@@ -437,6 +442,7 @@ class Sessions:
         if live is not None:
             self._engine.detach(live.notifications)
             self._engine.cancel_all(live.notifications)
+            self._engine.recording.session_closed(live.notifications)
             if live.notifications.follower is not None:
                 live.notifications.follower.close()
             for stream in list(live.streams.values()):

@@ -35,6 +35,7 @@ class SseSession(Link):
     """One open stream."""
 
     __slots__ = ("_limits", "events")
+    transport = "sse"
 
     def __init__(self, principal: Principal, limits: Limits) -> None:
         super().__init__(None, principal)
@@ -81,6 +82,7 @@ class SseSessions:
             session.events.close()
             self._engine.detach(session)
             self._engine.cancel_all(session)
+            self._engine.recording.session_closed(session)
             if self._store.shared:
                 self._cluster.run(self._store.delete(_key(id)))
 

@@ -44,6 +44,8 @@ class Endpoint(Struct, frozen=True):
     store: str | None
     token: OwnToken | None
     requires_token: bool
+    console: bool = False
+    """Whether the console is served. It asks for the token also where MCP does not."""
     temp_dir: str | None = None
     """A folder that is deleted when the server ends."""
 
@@ -52,10 +54,11 @@ class Endpoint(Struct, frozen=True):
         return replace(config, http=replace(config.http, port=self.port, store=self.store))
 
 
-def open_endpoint(config: Config, makes_token: bool) -> tuple[Endpoint, list[socket.socket]]:
+def open_endpoint(config: Config, makes_token: bool, console: bool = False) -> tuple[Endpoint, list[socket.socket]]:
     """Check the configuration, bind the sockets, and choose the token and the store that workers share.
 
-    `makes_token`: the server makes a token for itself if none is configured. Raises ConfigError.
+    `makes_token`: the server makes a token for itself if none is configured; `console`: it makes one for its console
+    then. Raises ConfigError.
     """
     http, auth, token, has_token = config.http, auth_of(config), None, False
     if auth.mode != "off":
@@ -64,16 +67,18 @@ def open_endpoint(config: Config, makes_token: bool) -> tuple[Endpoint, list[soc
         has_token = Guard(replace(auth, mode=mode), config.tokens, resource=resource_url(config)).required
         if makes_token and not has_token:
             token, has_token = _own_token(), True
+        elif console and not has_token:
+            token = _own_token()
     requires_token = has_token and auth.mode != "optional"
     _check(config, has_token, requires_token)
     sockets = bind(http.host, http.port)
     port = sockets[0].getsockname()[1]
     if http.store is not None or http.workers == 1:
-        return Endpoint(port, http.store, token, requires_token), sockets
+        return Endpoint(port, http.store, token, requires_token, console), sockets
     folder = None if http.port == 0 else _state_folder()
     temp_dir = None if folder else mkdtemp(prefix="longshore-")
     path = os.path.join(folder or temp_dir or "", f"{http.host.replace('/', '_')}-{port}.sqlite3")
-    return Endpoint(port, f"sqlite:///{quote(path)}", token, requires_token, temp_dir), sockets
+    return Endpoint(port, f"sqlite:///{quote(path)}", token, requires_token, console, temp_dir), sockets
 
 
 def _check(config: Config, has_token: bool, requires_token: bool) -> None:
@@ -308,7 +313,9 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 def greet(name: str, config: Config, endpoint: Endpoint, workers: int) -> None:
     """Write the address, and the command that connects a client, to stderr."""
-    secret = endpoint.token.text if endpoint.token else ("TOKEN" if endpoint.requires_token else None)
+    own = endpoint.token.text if endpoint.token else "TOKEN"
+    asks = endpoint.requires_token or (endpoint.token is not None and config.auth.mode == "optional")
+    secret = own if asks else None
     header = f' --header "Authorization: Bearer {secret}"' if secret else ""
     url = resource_url(config) if config.http.public_url else address(config)
     command = f"claude mcp add --transport http {client_name(name)} {shlex.quote(url)}{header}"
@@ -318,12 +325,21 @@ def greet(name: str, config: Config, endpoint: Endpoint, workers: int) -> None:
         f"{name} serves MCP at {bold}{address(config)}{plain} (Ctrl-C ends it{several})",
         f"To connect Claude Code:  {bold}{command}{plain}",
     ]
+    if endpoint.console:
+        lines.insert(1, f"The console:  {bold}{console_address(config, endpoint)}{plain}")
     if endpoint.token:
         path = endpoint.token.path
         kept = f"is kept in {path}: delete that for another" if path else "is new at each start"
-        lines.append(f"The token {kept}; auth.token_file sets one, --auth off asks for none.")
+        whose = "The token" if asks else "The console's token"
+        lines.append(f"{whose} {kept}; auth.token_file sets one, --auth off asks for none.")
     sys.stderr.write("\n".join([*lines, ""]))  # in one write: a log of several processes keeps it together
     sys.stderr.flush()
+
+
+def console_address(config: Config, endpoint: Endpoint) -> str:
+    """The URL of the console, with the token that the page takes from it; a token of the configuration is not shown."""
+    fragment = f"#token={endpoint.token.text}" if endpoint.token else ""
+    return f"{address(config).removesuffix(config.http.path)}/console{fragment}"
 
 
 def address(config: Config) -> str:

@@ -41,6 +41,8 @@ class JsonlConnection(Link):
         "_waiting",
     )
 
+    transport = "lines"
+
     def __init__(self, listener: Listener, engine: Engine, transport: Transport, principal: Principal) -> None:
         super().__init__(principal=principal)
         self._listener = listener
@@ -173,6 +175,7 @@ class JsonlConnection(Link):
         self._listener.connections.discard(self)
         self._engine.detach(self)
         self._engine.cancel_all(self)
+        self._engine.recording.session_closed(self)
 
     def check(self, now: float) -> bool:
         """Abort the connection of a peer that reads nothing. True: nothing waits to be read."""

@@ -39,6 +39,7 @@ from longshore.server.engine import Engine
 from longshore.telemetry.recorder import Recorder
 from longshore.telemetry.records import Level
 from longshore.transports.http.app import HttpApp
+from longshore.transports.http.parts import PartFactory
 from longshore.transports.http_server.endpoint import Endpoint, greet, make_context, open_endpoint
 from longshore.transports.http_server.listener import Listener
 from longshore.transports.process import Process
@@ -59,6 +60,10 @@ class Served(Struct, frozen=True):
     config: Config
     makes_token: bool
     """Whether it makes a token for itself if none is configured."""
+    console: bool
+    """Whether the console is among the parts."""
+    parts: Callable[[], list[PartFactory]]
+    """Loads what is served beside MCP."""
     report: Callable[[bool], object]
     """Reports problems found at the start; True: the supervisor has reported them."""
     watch: Callable[[Any], object]
@@ -82,7 +87,7 @@ def serve_http(served: Served) -> None:
             return
         config = served.config
         make_context(config.http)
-        endpoint, sockets = open_endpoint(config, served.makes_token)
+        endpoint, sockets = open_endpoint(config, served.makes_token, served.console)
         for each in sockets:
             held.enter_context(each)
         if config.http.workers > 1:
@@ -100,7 +105,9 @@ def _serve(served: Served, endpoint: Endpoint, sockets: list[socket.socket], con
     process = _process(engine, config.http.grace + WORKER_SECONDS, served.extra_seconds)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app = HttpApp(engine, config, token=endpoint.token.text if endpoint.token else None)
+    own = endpoint.token.text if endpoint.token else None
+    is_for_all = endpoint.requires_token or config.auth.mode == "optional"
+    app = HttpApp(engine, config, token=own if is_for_all else None, parts=served.parts(), parts_token=own)
     server = HttpServer(loop, engine, app)
     process.end_by(server.stop)
     served.watch(loop)
@@ -280,6 +287,8 @@ class Worker:
         """Whether its end of the control socket is open."""
         self.left = 0.0
         """When it was found closed."""
+        self.report_end: Callable[[int | None], None] = lambda _: None
+        """Records its end."""
         with suppress(OSError):  # it has ended, which `_reap` notices
             self.control.sendall(msgspec.json.encode(worker_config) + b"\n")
 
@@ -299,6 +308,7 @@ class Worker:
         """Note that it was reaped."""
         self.control.close()
         self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.report_end(self.code)
 
 
 @final
@@ -343,6 +353,7 @@ class Supervisor:
                 while len(self._workers) < self._count and monotonic() >= self._not_before:
                     worker = Worker(self._worker_config)
                     self._workers[worker.pid] = worker
+                    worker.report_end = self._recorder.process_started("worker", worker.pid)
                 self._wait(_LOOK_SECONDS)
                 self._look_after()
         finally:

@@ -1,0 +1,68 @@
+"""The frames that go over HTTP, without secrets, for one page that asks for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from time import time
+from typing import Any, Final, final
+
+from longshore.server.link import Link
+from longshore.telemetry.redactor import redact_json
+from longshore.transports.http.frame_tap import Direction, FrameTap
+
+SHOWN_CHARACTERS: Final = 16 << 10
+"""Of a frame."""
+_KEPT_BYTES: Final = 2 * SHOWN_CHARACTERS
+"""Of a frame until it is read: a secret that is cut off looks like none."""
+WAITING: Final = 1000
+"""Frames that wait for the page. More overwrite the oldest, and are counted."""
+AT_ONCE: Final = 25
+"""Frames of one event, five times a second. To look for secrets in one takes a quarter of a millisecond."""
+
+
+@final
+class WireLog:
+    """Collects frames from `open` to `close`."""
+
+    def __init__(self, tap: FrameTap) -> None:
+        self._tap = tap
+        self._frames: deque[tuple[int, float, Direction, Link | None, int, bytes]] = deque(maxlen=WAITING)
+        self._number = count(1).__next__
+        self._dropped = 0
+        self._end: Callable[[], None] = lambda: None
+
+    def open(self) -> None:
+        self._end = self._tap.add(self._take)
+
+    def close(self) -> None:
+        self._end()
+        self._frames.clear()
+
+    def _take(self, direction: Direction, link: Link | None, frame: bytes) -> None:
+        if len(self._frames) == WAITING:
+            self._dropped += 1
+        self._frames.append((self._number(), time(), direction, link, len(frame), frame[:_KEPT_BYTES]))
+
+    def read(self) -> dict[str, Any] | None:
+        """The next frames, and how many were lost before them. None: there are none."""
+        if not self._frames:
+            return None
+        taken = [self._frames.popleft() for _ in range(min(len(self._frames), AT_ONCE))]
+        dropped, self._dropped = self._dropped, 0
+        return {"dropped": dropped, "frames": [_describe(*each) for each in taken]}
+
+
+def _describe(n: int, at: float, direction: Direction, link: Link | None, size: int, frame: bytes) -> dict[str, Any]:
+    source = None if link is None else link.source or link.describe()
+    return {
+        "n": n,
+        "time": at,
+        "direction": direction,
+        "session": "" if source is None else source.session,
+        "principal": "" if source is None else source.principal,
+        "transport": "http" if source is None else source.transport,
+        "bytes": size,
+        "text": redact_json(frame, SHOWN_CHARACTERS),
+    }
