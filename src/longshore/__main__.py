@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 def main(argv: list[str] | None = None) -> NoReturn:
     """The `longshore` command."""
     args = sys.argv[1:] if argv is None else argv
+    if args == ["--version"] and _print_version():
+        sys.exit(0)
     parsed = _read_serve(args)
     if parsed is not None:
         target, flags, config_path, profile = parsed
@@ -23,6 +25,17 @@ def main(argv: list[str] | None = None) -> NoReturn:
     from longshore.cli.main import run
 
     sys.exit(run(args))
+
+
+def _print_version() -> bool:
+    """Print the version without the command line's libraries; False if that fails, which the command line reports."""
+    from longshore import __version__
+
+    try:
+        os.write(1, f"longshore {__version__}\n".encode())
+    except OSError:
+        return False
+    return True
 
 
 def serve_profile(profile: str, program: str) -> NoReturn:
@@ -121,6 +134,7 @@ def serve(
         app = find(target, profile)
         if by_hand and "server.transport" not in app.defaults:  # else it may serve over HTTP, which greets too
             _greet(app.name, target, profile)
+        app.show_console()
         app.serve(reader, writer, flags=flags, config_path=config_path, http_option=http_option)
     except LongshoreError as problem:
         sys.stderr.write(f"{problem}\n")
@@ -131,7 +145,9 @@ def serve(
 
 def serve_http(target: str | None, flags: Mapping[str, Any], config_path: str | None, profile: str | None) -> None:
     """Serve a target, or a profile of the built-in server, over HTTP."""
-    find(target, profile).serve_http(flags=flags, config_path=config_path)
+    app = find(target, profile)
+    app.show_console()
+    app.serve_http(flags=flags, config_path=config_path)
 
 
 def find(target: str | None, profile: str | None = None) -> Any:

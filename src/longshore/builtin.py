@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from longshore import __version__
 from longshore.app import Server
 from longshore.config import ForeignConfig
 from longshore.errors import ConfigError
+from longshore.runtime import INDEX
 
 CATEGORIES = (
     "browser-lifecycle",
@@ -36,11 +36,10 @@ TOOLSETS = {
     "longshore.toolsets.terminal.tools:Terminal": "",
     "longshore.toolsets.browser.tools:BrowserTools": "",
     "longshore.toolsets.context.tools:ContextTools": "",
+    "longshore.toolsets.catalog.tools:CatalogTools": "",
+    "longshore.toolsets.code.tools:Code": "",
 }
 """The factories of our toolsets, each with the extra that installs the libraries behind it."""
-
-INDEX = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
-"""What `python -m longshore.builtin` writes of these toolsets, so that a start imports none of them."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):

@@ -60,6 +60,10 @@ class ProtocolError(LongshoreError):
         self.code, self.message, self.data = code, message, data
 
 
+class UnknownTool(ProtocolError):
+    """There is no such tool, or it is off."""
+
+
 class Unavailable(ProtocolError):
     """A part that the request needs is temporarily out of reach; the request may be sent again."""
 
@@ -77,6 +81,10 @@ class Forbidden(ProtocolError):
 
 class ToolError(LongshoreError):
     """A tool's own failure, in the author's words; they reach the model as written."""
+
+
+class QuotaReached(ToolError):
+    """A principal has as many things open as it may have."""
 
 
 class ToolTimeout(ToolError):

@@ -40,6 +40,7 @@ OPTIONS: dict[str, Any] = {
     "scopes": ["weather:read"],
     "help": "Degrees are those of Celsius.",
     "listed": True,
+    "catalog_forms": [],
     "group": None,
     "aliases": ["weather-now"],
     "migrations": [from_town],

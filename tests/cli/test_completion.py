@@ -36,7 +36,7 @@ def tab(workspace: Workspace, line: str, shell: str = "bash") -> list[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_commands_and_options_are_completed(workspace: Workspace, shell: str) -> None:
-    assert tab(workspace, "longshore c", shell) == ["config", "call", "context", "completion"]
+    assert tab(workspace, "longshore c", shell) == ["config", "call", "complete", "context", "completion"]
     assert tab(workspace, "longshore call --ti", shell) == ["--timeout"]
     assert tab(workspace, "longshore nonsense x", shell) == []
 

@@ -94,7 +94,11 @@ def test_an_export_is_imported_whole(
         capsys, "import", str(output), "--database", other
     )
     assert out(capsys, "export", "--database", other) == output.read_text()
-    assert "## decision" in out(capsys, "export", "--format", "markdown")
+    page, third = project / "all.md", str(tmp_path / "third.db")
+    assert run(["context", "export", "--format", "markdown", "--output", str(page)]) == 0
+    assert "## decision" in page.read_text()
+    assert "added 3 nodes, 2 observations, 1 edge" in out(capsys, "import", str(page), "--database", third)
+    assert "added 0 nodes, 0 observations, 0 edges" in out(capsys, "import", str(page))
     lines = out(capsys, "export", "--format", "server-memory").splitlines()
     assert json.loads(lines[0]) == {
         "type": "entity",

@@ -113,7 +113,7 @@ def test_an_unknown_command_gets_the_nearest(capsys: pytest.CaptureFixture[str])
     assert run(["serv"]) == 2
     assert "no command 'serv'; did you mean serve?" in capsys.readouterr().err
     assert run(["zzz"]) == 2
-    assert "no command 'zzz'; there are serve, config" in capsys.readouterr().err
+    assert "no command 'zzz'; there are serve, new, dev, install, " in capsys.readouterr().err
 
 
 def test_serve_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,16 +55,25 @@ FILES = [
     ("project/.mcp.json", "mcpServers"),
     ("project/.cursor/mcp.json", "mcpServers"),
     ("project/.vscode/mcp.json", "servers"),
+    ("project/.codex/config.toml", "mcp_servers"),
+    ("project/.gemini/settings.json", "mcpServers"),
+    ("project/.zed/settings.json", "context_servers"),
     (".claude.json", "mcpServers"),
+    (".cursor/mcp.json", "mcpServers"),
+    (".config/Code/User/mcp.json", "servers"),
     (".config/Claude/claude_desktop_config.json", "mcpServers"),
     (".codex/config.toml", "mcp_servers"),
     (".gemini/settings.json", "mcpServers"),
+    (".codeium/windsurf/mcp_config.json", "mcpServers"),
+    (".config/zed/settings.json", "context_servers"),
+    (".config/goose/config.yaml", "extensions"),
 ]
 
 
 def put(home: Home, path: str, key: str, command: str) -> None:
     text = f'[{key}.here]\ncommand = "{command}"\nargs = ["x"]\n'
-    home.write(path, text if path.endswith(".toml") else {key: {"here": {"command": command, "args": ["x"]}}})
+    program = "cmd" if key == "extensions" else "command"
+    home.write(path, text if path.endswith(".toml") else {key: {"here": {program: command, "args": ["x"]}}})
 
 
 @pytest.mark.parametrize(("path", "key"), FILES)
@@ -198,6 +207,24 @@ def test_codex_expands_no_variables_and_has_its_own_header_keys(home: Home) -> N
         home.find("far")
     home.environ |= {"TOKEN": "t", "D": "d"}
     assert home.find("far")["headers"] == {"A": "${B}", "C": "d", "Authorization": "Bearer t"}
+
+
+def test_goose_has_keys_of_its_own(home: Home) -> None:
+    text = "extensions:\n  far: {type: streamable_http, uri: https://x/mcp, headers: {A: b}}\n"
+    home.write(".config/goose/config.yaml", f"{text}  near:\n    cmd: x\n    envs: {{K: v}}\n")
+    assert url_of(home.find("far")) == "https://x/mcp" and home.find("far")["headers"] == {"A": "b"}
+    assert (home.find("near")["command"], home.find("near")["env"]) == ("x", {"K": "v"})
+
+
+def test_a_file_of_comments_names_no_servers(home: Home) -> None:
+    home.write(".config/zed/settings.json", "// Zed settings\n")
+    assert home.names(str(home.home / ".config/zed/settings.json")) == set()
+
+
+def test_half_of_a_surrogate_pair_does_no_harm(home: Home) -> None:
+    """Claude Code cuts prompts in its file, where they end."""
+    home.write(".claude.json", '{"mcpServers": {"a": {"command": "x"}}, "history": ["cut \\ud83d"]}')
+    assert home.find("a")["command"] == "x"
 
 
 # -- what may be wrong

@@ -28,7 +28,8 @@ from longshore.client.sync import CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 PAGE, LOGIN = ROOT / "docs" / "client.md", ROOT / "docs" / "signing-in.md"
-QUOTING = (PAGE, LOGIN, ROOT / "docs" / "questions.md", ROOT / "README.md")
+CODE_MODE = ROOT / "docs" / "code-mode.md"
+QUOTING = (PAGE, LOGIN, CODE_MODE, ROOT / "docs" / "questions.md", ROOT / "README.md")
 QUOTE = re.compile(r"^```python\n# (examples/\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAYS = {
     "forecast": [
@@ -47,6 +48,23 @@ SAYS = {
         "refunded 40 EUR",
         "info: found 88484 for longshore",
         "88484 was found; we were told on the way: True",
+    ],
+    "code_mode": [
+        "search_tools tool_api run_code",
+        "> search_tools",
+        "terminal_run(command?, argv?, cwd?, env?, stdin?, timeout_ms?, on_timeout?, background?, pty?): "
+        "Run a command.",
+        "> tool_api",
+        'def fs_edit(path: str, edits: list[{"old": str, "new": str, "replace_all"?: bool}], *, dry_run: bool = ..., '
+        "expected_hash: str = ...) -> str: ...  # Replace exact texts in a file, all or none, and show the diff.",
+        "> run_code",
+        "AssertionError: 7 != 5",
+        "prices.py",
+        "[hash 4ab34dfe4723]",
+        "def total(prices, voucher=0):",
+        "    return sum(prices)",
+        "> run_code",
+        "OK",
     ],
     "watching": ["0 tools", "tools changed: ['later']"],
 }

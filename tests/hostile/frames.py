@@ -14,6 +14,18 @@ ANSWERED, SILENT = 0, None
 FAILED = 1
 
 
+LIMIT = 16 << 20
+"""`limits.frame_bytes`, as it is unless configured."""
+
+
+def call_of_size(size: int) -> tuple[bytes, int]:
+    """A call of the tool `length` that is so many bytes long, and how long its text is."""
+    head = b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"length","arguments":{"text":"'
+    tail = b'"}}}'
+    text = size - len(head) - len(tail)
+    return head + b"x" * text + tail, text
+
+
 class Row(NamedTuple):
     name: str
     frame: bytes

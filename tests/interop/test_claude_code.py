@@ -1,4 +1,4 @@
-"""Claude Code lists each entry point as connected, in a network of its own."""
+"""Claude Code lists each entry point as connected, and works with code mode, in a network of its own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from services import need_command
 
 from .client.peers import claude_code
 
+MODEL = Path(__file__).with_name("stand_in_model.py")
 PAGE = Path(__file__).parents[2] / "docs" / "seeds.md"
 ENTRY_POINTS = {
     "longshore": "longshore serve",
@@ -103,3 +104,35 @@ def test_the_lines_of_the_context_graph_add_its_server(shell: Workshop) -> None:
     assert f"$ {line}\n" in PAGE.read_text(encoding="utf-8")
     assert connected(run(shell, f"{line}\nclaude mcp list")) == {"contextgraph-ghost": "contextgraph-ghost"}
     assert connected(run(shell, "claude mcp remove contextgraph-ghost\nclaude mcp list")) == {}
+
+
+TURN = """
+{python} {model} script.json port results.json & model=$!
+until [ -s port ]; do sleep 0.05; done
+ANTHROPIC_BASE_URL=http://127.0.0.1:$(cat port) ANTHROPIC_API_KEY=none claude -p 'Count the notes.' \\
+    --mcp-config mcp.json --strict-mcp-config --allowedTools mcp__longshore__run_code
+kill $model
+"""
+CODE = """names = tools.fs_search(pattern="note", path="notes", output="files").split()
+open("count.txt", "w").write(str(len(names)))
+print("counted", len(names))"""
+
+
+def test_a_turn_of_claude_code_runs_code_that_calls_our_tools(shell: Workshop) -> None:
+    """Its model is a script. It loads the tool first, as Claude Code has its models do with tools of MCP servers."""
+    server = {"command": "longshore", "args": ["serve", "--catalog", "code", "--root", "."]}
+    (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"longshore": server}}))
+    tool = "mcp__longshore__run_code"
+    steps = [
+        {"name": "ToolSearch", "input": {"query": f"select:{tool}", "max_results": 1}},
+        {"name": tool, "input": {"code": CODE}},
+        {"text": "There are two notes."},
+    ]
+    (shell.folder / "script.json").write_text(json.dumps(steps))
+    (shell.folder / "notes").mkdir()
+    for name in ("a.md", "b.md"):
+        (shell.folder / "notes" / name).write_text("a note")
+    assert run(shell, TURN.format(python=sys.executable, model=MODEL)) == "There are two notes.\n"
+    _, answer = json.loads((shell.folder / "results.json").read_text())
+    assert answer == [{"type": "text", "text": "counted 2"}]
+    assert (shell.folder / "count.txt").read_text() == "2"

@@ -53,7 +53,7 @@ def choose(given: str | None, *, person: bool) -> Any:
         from longshore.client.auth.authorizer import Bearer
 
         try:
-            return Bearer(_token(given))
+            return Bearer(read_token(given))
         except ValueError as problem:
             raise click.UsageError(f"--auth: {problem}") from None
     try:
@@ -62,7 +62,8 @@ def choose(given: str | None, *, person: bool) -> Any:
         return None  # no folder for tokens; most servers need none
 
 
-def _token(given: str) -> str:
+def read_token(given: str) -> str:
+    """The token of `TOKEN`, `env:NAME` or `@FILE`. Raises click.UsageError."""
     if given.startswith("env:"):
         name = given.removeprefix("env:")
         found = os.environ.get(name)

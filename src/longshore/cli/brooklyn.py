@@ -107,7 +107,7 @@ def check_protocol(ctx: click.Context, is_json: bool) -> int:
     The server is our own, or that of a command after --.
     """
     from longshore.cli import brooklyn_checks
-    from longshore.cli.doctor import show
+    from longshore.cli.check import show
 
     argv = command_of(ctx)
     fix = "" if argv else "brooklyn status says what can't run here"

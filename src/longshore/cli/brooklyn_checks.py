@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from longshore.cli.doctor import Check
+from longshore.cli.check import Check
 from longshore.cli.exchange import Exchange, Json, decode, exchange, request
 from longshore.errors import TargetError
 from longshore.protocol.peer import OWN_ENVELOPE

@@ -11,16 +11,11 @@ from longshore.cli.arguments import BadArguments, Files, build, read_base, read_
 from longshore.cli.completion import complete_target
 from longshore.cli.options import CODES, FAILED, USAGE, SessionOptions, TargetCommand, utf8, with_options
 from longshore.cli.screen import Progress, Screen, json_text
-from longshore.nearest import nearest
-from longshore.schema.phrase import cut
+from longshore.cli.unknown import explain_unknown
 
 if TYPE_CHECKING:
     from longshore.cli.target import Destination
     from longshore.client.client import Client
-    from longshore.client.models import ToolInfo
-
-NAMED = 20
-"""Most tools that an error lists."""
 
 
 @click.command(cls=TargetCommand, epilog=CODES)
@@ -44,9 +39,9 @@ def call(
 ) -> int:
     """Call a tool of a server.
 
-    TARGET is a URL, a server file (path/to/server.py), the name of a server in a client's configuration (.mcp.json,
-    .cursor/mcp.json, .vscode/mcp.json, Claude's, Codex's and Gemini's files, in this order), builtin, or a command
-    line in quotes: longshore call 'npx -y some-server' TOOL key=value.
+    TARGET is a URL, a server file (path/to/server.py), the name of a server in a client's configuration (the project's
+    files, such as .mcp.json, .cursor/mcp.json and .vscode/mcp.json, then the user's: `longshore install --list` names
+    them), builtin, or a command line in quotes: longshore call 'npx -y some-server' TOOL key=value.
 
     KEY=VALUE is read by the tool's schema: a string stays a string, a list is JSON or the key once for each item.
     KEY:=JSON is always JSON, KEY=@FILE reads the file, and OUTER.INNER=VALUE sets a property of an object.
@@ -74,7 +69,8 @@ def call(
         found = next((each for each in tools if each.name == tool), None)
         if found is None and not unchecked:
             down = next((why for prefix, why in client.absent.items() if tool.startswith(f"{prefix}_")), None)
-            screen.fail(down or _unknown(tool, tools, place, client.problems))
+            names = [each.name for each in tools]
+            screen.fail(down or explain_unknown("tool", tool, names, place, client.problems))
             return FAILED if down else USAGE
         schema = {} if found is None or unchecked else found.input_schema
         try:
@@ -94,16 +90,3 @@ def call(
         return FAILED if result.is_error else 0
 
     return run_session(target, SessionOptions(**given), screen, work)
-
-
-def _unknown(name: str, tools: list[ToolInfo], place: Destination, problems: list[str]) -> str:
-    near = nearest(name, [tool.name for tool in tools])
-    if near is not None:
-        hint = f"did you mean {near!r}?"
-    else:
-        hint = f"it has {', '.join(cut(tool.name) for tool in tools[:NAMED])}" if tools else "it has none"
-        hint += ", …" if len(tools) > NAMED else ""
-    text = f"{place.name}: there is no tool {name!r}; {hint}"
-    if place.is_bare_program:
-        text += f"\nA command line with arguments is one word, in quotes: longshore call '{place.name} {name} …' TOOL"
-    return "\n".join([text, *(problem for problem in problems if name in problem)])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import click
 from msgspec.structs import replace
@@ -116,7 +116,8 @@ def graph(start: tuple[str, ...], database: str | None, path: str | None, output
     START is where the picture begins: ids such as n12, names, or the words of a query. The default is what has changed
     last.
     """
-    from longshore.toolsets.context.picture import draw, draw_page
+    from longshore.toolsets.context.neighbourhood import draw_around
+    from longshore.toolsets.context.picture import draw_page
     from longshore.toolsets.context.records import Query
 
     with _opened(database, path) as (store, place, _):
@@ -129,30 +130,22 @@ def graph(start: tuple[str, ...], database: str | None, path: str | None, output
         if not found:
             what = f"nothing is found by {' '.join(start)!r}" if start else "it is empty"
             raise StoreError(store.place, what, "add to it first, or begin with other words")
-        around, edges = store.neighbourhood([node.id for node in found], depth)
-        # The start comes first, then what is linked most: the limit is not to cut what holds the picture together.
-        linked = [end for edge in edges for end in (edge.from_node, edge.to_node)]
-        order = sorted(around, key=lambda id_: (id_ not in {node.id for node in found}, -linked.count(id_), id_))
-        nodes = [around[id_] for id_ in order if around[id_].retracted_at is None][:limit]
-        texts = {
-            node.id: "; ".join(o.text[:TEXT_CHARACTERS] for o in store.observations(node.id)[:3]) for node in nodes
-        }
-    title = " ".join(start) or os.path.basename(place.project) or "context"
-    svg = draw(nodes, edges, {node.id for node in found}, texts, title)
-    _write(output, [(svg if output.lower().endswith(".svg") else draw_page(svg, title)).encode()])
-    left = len(around) - len(nodes)
-    Screen().note(f"drew {many(len(nodes), 'node')} in {output}" + (f"; --limit left out {left:,}" if left > 0 else ""))
+        title = " ".join(start) or os.path.basename(place.project) or "context"
+        drawn = draw_around(store, found, depth, limit, title)
+    _write(output, [(drawn.svg if output.lower().endswith(".svg") else draw_page(drawn.svg, title)).encode()])
+    left = f"; --limit left out {drawn.left_out:,}" if drawn.left_out > 0 else ""
+    Screen().note(f"drew {many(drawn.nodes, 'node')} in {output}{left}")
 
 
 @context.command()
 @_with_place
-@click.option("--format", "form", type=click.Choice(["native", "markdown", "server-memory"]), default="native")
+@click.option("--format", "form", type=click.Choice(list(get_args(Format))), default="native")
 @click.option("--output", metavar="FILE", help="Write to a file.  [default: stdout]")
 def export(database: str | None, path: str | None, form: Format, output: str | None) -> None:
     """Print all of it.
 
-    native is JSON lines with all that there is, the past too. markdown is for people, and server-memory is the file of
-    the official memory server: both have only what is current.
+    native is JSON lines with all that there is, the past too. markdown is a page that people read and edit, and
+    server-memory the file of the official memory server: both have only what is current.
     """
     from longshore.toolsets.context.markdown_format import export_markdown
     from longshore.toolsets.context.native_format import export_native
@@ -179,13 +172,14 @@ def export(database: str | None, path: str | None, form: Format, output: str | N
 @context.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @_with_place
-@click.option("--format", "form", type=click.Choice(["native", "server-memory"]), help="[default: what it looks like]")
+@click.option("--format", "form", type=click.Choice(list(get_args(Format))), help="[default: what it looks like]")
 def import_(file: str, database: str | None, path: str | None, form: Format | None) -> int:
-    """Add what a file holds, of a native export or of the official memory server.
+    """Add what a file holds, of an export or of the official memory server.
 
-    Nothing is replaced, and importing the same file again changes nothing. Lines of server-memory that can't be read
-    are reported and left out; the exit code is then 1. A native export is imported whole or not at all.
+    Nothing is replaced, and importing the same file again changes nothing. Lines of server-memory or Markdown that
+    can't be read are reported and left out; the exit code is then 1. A native export is imported whole or not at all.
     """
+    from longshore.toolsets.context.markdown_format import TITLE, import_markdown
     from longshore.toolsets.context.native_format import import_native
     from longshore.toolsets.context.records import NewSource
     from longshore.toolsets.context.server_memory import import_server_memory
@@ -193,9 +187,12 @@ def import_(file: str, database: str | None, path: str | None, form: Format | No
     source = NewSource(type="import", uri=os.path.basename(file))
     with _opened(database, path, must_exist=False) as (store, _, _), open(file, "rb") as lines:
         if form is None:
-            form = "native" if lines.readline().lstrip().startswith(b'{"context":') else "server-memory"
+            first = lines.readline().lstrip()
+            is_page = first.startswith(TITLE.encode())
+            form = "markdown" if is_page else "native" if first.startswith(b'{"context":') else "server-memory"
             lines.seek(0)
-        done = (import_native if form == "native" else import_server_memory)(store, lines, source)
+        imports = {"native": import_native, "markdown": import_markdown, "server-memory": import_server_memory}
+        done = imports[form](store, lines, source)
     screen = Screen()
     for note in list(done.notes)[:MOST_NOTES]:
         screen.note(note)

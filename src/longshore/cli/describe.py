@@ -12,7 +12,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from msgspec import Struct
 
 from longshore.app import Server
@@ -20,17 +19,14 @@ from longshore.cli.options import USAGE, SessionOptions
 from longshore.cli.session import run_session
 from longshore.cli.target import BUILTIN, LIST_FORMS, STDIN, Destination, load, name_of, read_list_file, resolve
 from longshore.errors import TargetError, ToolError
-from longshore.registry.tool import Entry
-from longshore.registry.tool_lint import declaration_of
 from longshore.schema.diff import NOTHING, Renamed, Surface, read_lists, read_offers
 from longshore.schema.kinds import is_object
 from longshore.schema.lint.rule import COMMON, PROFILES, Finding, Level, Profile
 from longshore.schema.lint.rules import NOT_OFFERED
 from longshore.schema.lint.run import MOST_FAULTS
 from longshore.schema.lint.tool_list import ToolList
-from longshore.server.lists import wrap
+from longshore.server.tool_list import list_tools
 from longshore.testing.snapshot import read_surface
-from longshore.wire.codec import encode
 
 if TYPE_CHECKING:
     from longshore.cli.screen import Screen
@@ -72,24 +68,7 @@ def describe(target: str | None, command: tuple[str, ...], options: SessionOptio
 
 def tool_list_of(app: Server) -> ToolList:
     """The tools that a server offers under its configuration; of mounted servers, those that are connected."""
-    tools = app.engine.listed_tools()
-    return ToolList(
-        name=app.name,
-        tools=tuple(listed for entry in tools if (listed := _as_listed(entry)) is not None),
-        instructions=app.engine.policy.instructions,
-        declared={entry.name: declaration_of(entry, app.admission.waived) for entry in tools},
-        categories=app.admission.categories,
-    )
-
-
-def _as_listed(entry: Entry) -> Any:
-    """A tool as `tools/list` has it for modern clients; None if it has no schema, so no list has it either."""
-    try:
-        listed = msgspec.json.decode(encode(entry.describe()))
-        output = listed.get("outputSchema", {"type": "object"})
-        return listed if output.get("type") == "object" else {**listed, "outputSchema": wrap(output)}
-    except Exception:
-        return None
+    return list_tools(app.engine, app.admission)
 
 
 async def _ask_for_tools(client: Client, place: Destination, screen: Screen) -> ToolList:

@@ -13,6 +13,13 @@ from longshore.errors import LongshoreError
 
 COMMANDS = {
     "serve": ("longshore.cli.serve:serve", "Serve MCP, on stdio or over HTTP."),
+    "new": ("longshore.cli.new:new", "Make the project of a server."),
+    "dev": ("longshore.cli.dev:dev", "Serve a file of yours, and load it again when it is saved."),
+    "install": ("longshore.cli.install:install", "Write a server into the configuration file of a client."),
+    "uninstall": (
+        "longshore.cli.uninstall:uninstall",
+        "Remove a server that `longshore install` wrote into a client's configuration file.",
+    ),
     "config": ("longshore.cli.config:config", "Show and check the configuration."),
     "browser": ("longshore.cli.browser:browser", "Install a browser for the browser tools, or say which one they use."),
     "doctor": ("longshore.cli.doctor:doctor", "Say what works here, what does not, and the fix."),
@@ -20,6 +27,8 @@ COMMANDS = {
     "call": ("longshore.cli.call:call", "Call a tool of a server."),
     "list": ("longshore.cli.list:list_", "List what a server offers."),
     "read": ("longshore.cli.read:read", "Read a resource of a server."),
+    "prompt": ("longshore.cli.prompt:prompt", "Get a prompt of a server, filled in."),
+    "complete": ("longshore.cli.complete:complete", "Complete an argument of a prompt or a resource template."),
     "context": ("longshore.cli.context:context", "Look at, export, import and check the project's memory."),
     "lint": ("longshore.cli.lint:lint", "Check the tools of a server against what clients accept."),
     "schema": ("longshore.cli.schema:schema", "Keep what a server offers, and see which changes break callers."),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import final
+from typing import Any, final
 
 import click
 import msgspec
 from msgspec import UNSET
 
 from longshore.cli.screen import Screen, json_text
-from longshore.client.models import Result
+from longshore.client.models import PromptResult, Result
 from longshore.protocol.content import Audio, Contents, EmbeddedResource, Image, ResourceLink, Text
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -54,26 +54,38 @@ def open_folder(path: str | None, stem: str) -> Folder | None:
 
 def show_result(screen: Screen, result: Result, folder: Folder | None) -> None:
     """Print a tool's texts, and a note for every other block."""
-    printed = False
-    for block in result.content:
-        match block:
-            case Text(text=text):
-                screen.text(pretty(text) if screen.out_is_terminal else text)
-            case Image(data=data, mime_type=kind) | Audio(data=data, mime_type=kind):
-                _show_bytes(screen, block.__class__.__name__.lower(), data, kind, folder)
-                continue
-            case ResourceLink(name=name, uri=uri):
-                screen.text(f"{name}: {uri}")
-            case EmbeddedResource(resource=Contents(text=str(text))):
-                screen.text(text)
-            case EmbeddedResource(resource=contents):
-                _show_bytes(screen, contents.uri, _blob(contents), _kind(contents), folder)
-                continue
-            case _:
-                screen.text(json_text(block))
-        printed = True
-    if not printed and result.structured is not UNSET:
+    printed = [_show_block(screen, block, folder) for block in result.content]
+    if not any(printed) and result.structured is not UNSET:
         screen.text(json_text(result.structured))
+
+
+def show_prompt(screen: Screen, result: PromptResult, folder: Folder | None) -> None:
+    """Print the messages of a prompt; their roles too if there are several."""
+    several = len(result.messages) > 1
+    for n, message in enumerate(result.messages):
+        if several:
+            screen.text(f"{chr(10) if n else ''}{message.role}:")
+        _show_block(screen, message.content, folder)
+
+
+def _show_block(screen: Screen, block: Any, folder: Folder | None) -> bool:
+    """Print a text, or a note for what is none; whether it was a text."""
+    match block:
+        case Text(text=text):
+            screen.text(pretty(text) if screen.out_is_terminal else text)
+        case Image(data=data, mime_type=kind) | Audio(data=data, mime_type=kind):
+            _show_bytes(screen, block.__class__.__name__.lower(), data, kind, folder)
+            return False
+        case ResourceLink(name=name, uri=uri):
+            screen.text(f"{name}: {uri}")
+        case EmbeddedResource(resource=Contents(text=str(text))):
+            screen.text(text)
+        case EmbeddedResource(resource=contents):
+            _show_bytes(screen, contents.uri, _blob(contents), _kind(contents), folder)
+            return False
+        case _:
+            screen.text(json_text(block))
+    return True
 
 
 def show_contents(screen: Screen, contents: Iterable[Contents], folder: Folder | None) -> None:

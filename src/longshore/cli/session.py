@@ -110,10 +110,10 @@ def _client_options(place: Destination, options: SessionOptions, screen: Screen)
             meant, is_one = ("command", "URL") if place.is_url else ("URL", "command")
             raise click.UsageError(f"{stray} is for a {meant}, and {place.name} is a {is_one}")
     if not place.is_url:
-        made["env"] = dict(_pair(each, "=", "--env") for each in options.env) or None
+        made["env"] = dict(pair(each, "=", "--env") for each in options.env) or None
         made["cwd"] = options.cwd
         return made
-    made["headers"] = headers = dict(_pair(each, ":", "--header") for each in options.header)
+    made["headers"] = headers = dict(pair(each, ":", "--header") for each in options.header)
     if options.auth is not None or not any(name.lower() == "authorization" for name in (*headers, *place.headers)):
         from longshore.cli.auth_option import choose, source
 
@@ -121,7 +121,8 @@ def _client_options(place: Destination, options: SessionOptions, screen: Screen)
     return made
 
 
-def _pair(text: str, mark: str, option: str) -> tuple[str, str]:
+def pair(text: str, mark: str, option: str) -> tuple[str, str]:
+    """`NAME=VALUE` or `NAME: VALUE` of an option. Raises click.UsageError."""
     name, found, value = text.partition(mark)
     if not found or not name.strip() or set(text) & set("\r\n\0"):
         raise click.UsageError(f"{option}: expected NAME{mark}VALUE")

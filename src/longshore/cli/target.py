@@ -206,7 +206,7 @@ def load(source: str) -> tuple[Server, list[RegistrationError]]:
     from longshore.__main__ import find
     from longshore.registry.tool_lint import collect_refusals
 
-    with _stdout_to_stderr(), collect_refusals() as refused:
+    with stdout_to_stderr(), collect_refusals() as refused:
         try:
             app: Server = find(None if source == BUILTIN else source)
         except RegistrationError as problem:  # it ended the import: report what was refused before it, too
@@ -217,7 +217,7 @@ def load(source: str) -> tuple[Server, list[RegistrationError]]:
 
 
 @contextmanager
-def _stdout_to_stderr() -> Generator[None]:
+def stdout_to_stderr() -> Generator[None]:
     """Redirect stdout at every level: `print`, C libraries, child processes."""
     stdout = None
     with suppress(OSError):  # a closed stdout needs no redirection

@@ -1,7 +1,7 @@
 """The servers in the configuration files of MCP clients, by their names.
 
-`Client(find_server("github"))` connects as Claude, Cursor, VS Code, Codex or Gemini would. The first file that has the
-name wins: a project's before the user's own.
+`Client(find_server("github"))` connects as Claude, Cursor, VS Code, Codex, Gemini, Windsurf, Zed or Goose would. The
+first file that has the name wins: a project's before the user's own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from longshore.client.config_places import (
+    CLAUDE_BYTES,
+    FILE_BYTES,
+    PLACES,
+    ConfigPlace,
+    project_folder,
+    user_folders,
+)
 from longshore.client.targets import url_of as url_of
 from longshore.errors import ConfigError
 from longshore.files import read_bounded, read_regular
@@ -23,10 +32,6 @@ from longshore.schema.kinds import as_object, is_array, is_object
 
 DEPTH = 32
 """Levels of an entry. Real ones have three."""
-FILE_BYTES = 1 << 20
-"""A larger file is no configuration file."""
-CLAUDE_BYTES = 64 << 20
-"""For .claude.json, which holds histories beside the servers, and for a file that the user named."""
 
 
 class NoSuchServer(ConfigError):
@@ -63,7 +68,7 @@ class ConfiguredServer(Struct, frozen=True):
         known = os.environ if environ is None else environ
         where = f"{self.file.path}: {self.name}"
         variables = known if self.file.expands else None
-        made: dict[str, Any] = _expand(self.raw, variables, self.file.folder or _here(folder), where)
+        made: dict[str, Any] = _expand(_with_usual_keys(self.raw), variables, self.file.folder or _here(folder), where)
         if self.file.folder and "command" in made:
             made["cwd"] = os.path.join(self.file.folder, str(made.get("cwd") or ""))
         return _with_headers(made, known, where)
@@ -105,7 +110,7 @@ def look_up(
             others.append(each.name)
     from longshore.nearest import nearest
 
-    where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex and Gemini"
+    where = config or ".mcp.json and the files of Claude, Cursor, VS Code, Codex, Gemini, Windsurf, Zed and Goose"
     near = nearest(name, others)
     shown = ", ".join(dict.fromkeys(others[:20]))
     hint = f"there are {shown}" if shown else "they name none"
@@ -123,32 +128,34 @@ def _files(config: str | None, folder: str | None, environ: Mapping[str, str] | 
     path = os.path.expanduser(config)
     if not os.path.exists(path):
         raise ConfigError(f"{config}: no such file")
-    keys = ("mcpServers", "servers", "mcp_servers")
-    return [ConfigFile(path, keys, _project_of(path), expands=not path.endswith(".toml"), most=CLAUDE_BYTES)]
+    is_goose = path.endswith(".yaml")
+    keys = tuple(dict.fromkeys(each.key for each in PLACES if (each.client == "goose") is is_goose))
+    expands = not path.endswith((".toml", ".yaml"))
+    return [ConfigFile(path, keys, _project_of(path), expands=expands, most=CLAUDE_BYTES)]
 
 
 def _usual(here: str, environ: Mapping[str, str]) -> Iterator[ConfigFile]:
-    root = _root(here)
-    for place in dict.fromkeys((here, root)):
-        yield ConfigFile(os.path.join(place, ".mcp.json"), folder=place, project=True)
-        yield ConfigFile(os.path.join(place, ".cursor", "mcp.json"), folder=place, project=True)
-        yield ConfigFile(os.path.join(place, ".vscode", "mcp.json"), ("servers",), place, project=True)
-    home = environ.get("HOME", "")
-    if not os.path.isabs(home):
+    for folder in dict.fromkeys((here, project_folder(here))):
+        for each in PLACES:
+            if each.project:
+                yield project_file(each, folder)
+    folders = user_folders(environ, sys.platform)
+    if folders is None:
         return
-    yield ConfigFile(os.path.join(_named(environ, "CLAUDE_CONFIG_DIR", home), ".claude.json"), most=CLAUDE_BYTES)
-    settings = _named(environ, "XDG_CONFIG_HOME", os.path.join(home, ".config"))
-    for place in (os.path.join(home, "Library", "Application Support"), settings):
-        yield ConfigFile(os.path.join(place, "Claude", "claude_desktop_config.json"), expands=False)
-    codex = _named(environ, "CODEX_HOME", os.path.join(home, ".codex"))
-    yield ConfigFile(os.path.join(codex, "config.toml"), ("mcp_servers",), expands=False)
-    yield ConfigFile(os.path.join(home, ".gemini", "settings.json"))
+    for each in PLACES:
+        for path in each.user(folders):
+            yield user_file(each, path)
 
 
-def _named(environ: Mapping[str, str], variable: str, usual: str) -> str:
-    """A folder of the user's. A relative path is ignored: it would lead into the project."""
-    folder = environ.get(variable, "")
-    return folder if os.path.isabs(folder) else usual
+def project_file(place: ConfigPlace, folder: str) -> ConfigFile:
+    """A client's file in a project."""
+    path = os.path.join(folder, *place.project.split("/"))
+    return ConfigFile(path, (place.key,), folder, expands=place.expands, project=True)
+
+
+def user_file(place: ConfigPlace, path: str) -> ConfigFile:
+    """A client's file of the user."""
+    return ConfigFile(path, (place.key,), expands=place.expands, most=place.most)
 
 
 def _here(folder: str | None) -> str:
@@ -158,21 +165,10 @@ def _here(folder: str | None) -> str:
         return os.sep  # the working directory was deleted
 
 
-def _root(folder: str) -> str:
-    """The project's folder: the nearest upward with a `.git`, else this one."""
-    place = folder
-    while not os.path.exists(os.path.join(place, ".git")):
-        parent = os.path.dirname(place)
-        if parent == place:
-            return folder
-        place = parent
-    return place
-
-
 def _project_of(path: str) -> str:
     """The project of a file that the user named, as far as its path shows that."""
     folder = os.path.dirname(os.path.abspath(path))
-    if os.path.basename(folder) in (".cursor", ".vscode", ".gemini", ".codex"):
+    if os.path.basename(folder) in (".cursor", ".vscode", ".gemini", ".codex", ".zed"):
         return os.path.dirname(folder)
     return folder if os.path.basename(path) == ".mcp.json" else ""
 
@@ -211,7 +207,7 @@ def _local(file: ConfigFile, record: dict[str, Any], here: str) -> list[Configur
     projects: Any = record.get("projects")
     if not is_object(projects) or not file.path.endswith(".claude.json"):
         return []
-    for folder in dict.fromkeys((here, _root(here))):
+    for folder in dict.fromkeys((here, project_folder(here))):
         found: Any = projects.get(folder)
         if is_object(found):
             return _entries(replace(file, folder=folder), found, file.keys)
@@ -236,6 +232,8 @@ def _decode(path: str, data: bytes) -> dict[str, Any]:
             import tomllib
 
             record: Any = tomllib.loads(data.decode())
+        elif path.endswith(".yaml"):
+            record = _decode_yaml(data)
         else:
             record = _decode_json(data.removeprefix(b"\xef\xbb\xbf")) if data.strip() else {}
     except (ValueError, RecursionError) as problem:
@@ -245,11 +243,24 @@ def _decode(path: str, data: bytes) -> dict[str, Any]:
     return record
 
 
+def _decode_yaml(data: bytes) -> Any:
+    """Raises ValueError."""
+    from yaml import YAMLError, safe_load
+
+    try:
+        return safe_load(data) or {}
+    except YAMLError as problem:
+        raise ValueError(" ".join(str(problem).split())) from None
+
+
 def _decode_json(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return msgspec.json.decode(_without_comments(data.decode()))
+        import json
+
+        text = _without_comments(data.decode())
+        return json.loads(text) if text.strip() else {}  # json reads halves of surrogate pairs, too
 
 
 # An unclosed text or comment extends to the end: it is broken either way, and this takes linear time.
@@ -262,6 +273,16 @@ def _without_comments(text: str) -> str:
     """JSON without comments and trailing commas, which editors allow."""
     keep: Callable[[re.Match[str]], str] = lambda found: found[1] or ""  # noqa: E731 - used twice
     return _LAST_COMMA.sub(keep, _COMMENT.sub(lambda found: found[1] or " ", text))
+
+
+_GOOSE_KEYS = {"cmd": "command", "envs": "env", "uri": "url"}
+
+
+def _with_usual_keys(raw: dict[str, Any]) -> dict[str, Any]:
+    """The entry with Goose's keys as all others have them."""
+    if "command" in raw or not ("cmd" in raw or "uri" in raw):
+        return raw
+    return {_GOOSE_KEYS.get(key, key): value for key, value in raw.items()}
 
 
 def _with_headers(entry: dict[str, Any], environ: Mapping[str, str], where: str) -> dict[str, Any]:

@@ -121,6 +121,7 @@ class MemoryChannel(Channel):
     def _leave(self, link: _Back) -> None:
         self._engine.detach(link)
         self._engine.cancel_all(link)
+        self._engine.recording.session_closed(link)
 
 
 @final

@@ -8,6 +8,7 @@ never existed is noted.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from math import inf
@@ -49,6 +50,8 @@ CAP = 10
 HANDLER_TASKS = 10_000
 """Calls of the user's async handlers under way, at 2 KB each; more are dropped. A batch fits."""
 MOST_NOTES = 50
+_TRACED = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
+"""Requests that carry on the trace of the call that makes them. Others may be made by a task that outlives the call."""
 _FIXED = PREFIX + "protocolVersion"
 _DECLARED = PREFIX + "clientCapabilities"
 _GARBAGE = 1000
@@ -184,7 +187,8 @@ class ClientSession:
         if self.closed is not None:
             raise self.loss(unsent=True)
         self._next = id = self._next + 1
-        body = self._complete(params, id if progress is not None else None)
+        trace = _current_trace() if method in _TRACED else None
+        body = self._complete(params, id if progress is not None else None, trace)
         frame = encode(Request(id, method, UNSET if body is None else body))  # raises for what is no JSON
         sent = self._pending[id] = Sent(id, method, self._loop.create_future(), progress)
         if timeout is not None:
@@ -210,21 +214,23 @@ class ClientSession:
         if self.closed is None:
             self.channel.send(error(id, code, text), FrameInfo("response"))
 
-    def _complete(self, params: Mapping[str, Any] | None, token: Id | None) -> Mapping[str, Any] | None:
-        """The parameters with the era's envelope and the progress token in `_meta`.
+    def _complete(
+        self, params: Mapping[str, Any] | None, token: Id | None, trace: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """The parameters with the era's envelope, the progress token and the trace in `_meta`.
 
         A caller's own `_meta` may add to a request, but not remove what every request must have. Progress tokens are
         given here alone, or two requests could have the same one.
         """
-        if self._encoded_envelope is None and token is None:
+        if self._encoded_envelope is None and token is None and trace is None:
             return params
         body: dict[str, Any] = dict(params) if params is not None else {}
         own: Mapping[str, Any] | None = body.get("_meta")
-        if not own and token is None:
+        if not own and token is None and trace is None:
             body["_meta"] = self._encoded_envelope
             return body
         envelope = self._envelope or {}
-        body["_meta"] = meta = {**envelope, **(own or {})}
+        body["_meta"] = meta = {**envelope, **(trace or {}), **(own or {})}
         meta.pop("progressToken", None)
         if token is not None:
             meta["progressToken"] = token
@@ -438,6 +444,13 @@ class ClientSession:
             self.on_failure(id, self._server_error(fields.error) if is_error else BadAnswer(what))
         else:
             self.note(what)
+
+
+def _current_trace() -> Mapping[str, Any] | None:
+    """What `_meta` carries on of the trace of the call that we are in. Its module is loaded if a call has a trace."""
+    module = sys.modules.get("longshore.telemetry.trace")
+    trace = None if module is None else module.current()
+    return None if module is None or trace is None else module.to_meta(trace)
 
 
 class _Error(Struct):

@@ -89,6 +89,10 @@ class Envelope(Struct, gc=False):
     capabilities: Raw | UnsetType = field(name=PREFIX + "clientCapabilities", default=UNSET)
     client: Raw | UnsetType = field(name=PREFIX + "clientInfo", default=UNSET)
     log_level: str | UnsetType = field(name=PREFIX + "logLevel", default=UNSET)
+    trace_parent: Raw | UnsetType = field(name="traceparent", default=UNSET)
+    """Raw, as the next two: trace context that is malformed is ignored."""
+    trace_state: Raw | UnsetType = field(name="tracestate", default=UNSET)
+    baggage: Raw | UnsetType = field(name="baggage", default=UNSET)
 
 
 class AnyParams(Struct, gc=False):

@@ -31,8 +31,10 @@ class Session(Generic[Row]):
         "declared",
         "initialized",
         "input_ended",
+        "label",
         "name",
         "next_ask",
+        "opened_at",
         "peer",
         "queue",
         "rows",
@@ -52,6 +54,10 @@ class Session(Generic[Row]):
         """The prefix of the ids of our own requests. Processes that serve one session each have their own."""
         self.declared: frozenset[str] = frozenset()
         """The server capabilities declared in the handshake; changes of others are not pushed to the peer."""
+        self.label = ""
+        """Its name in telemetry records, once one was made. Its id, over HTTP, is a secret."""
+        self.opened_at = 0.0
+        """When its handshake was recorded; 0: it was not."""
         self.input_ended = False
         """Whether the peer sends nothing more, so that no question will be answered."""
         self.queue: Any = None

@@ -33,14 +33,30 @@ def command(peer: str, *arguments: str) -> list[str]:
     if peer == "fast":
         return [_need(FASTMCP), str(SERVERS / "fast.py"), *arguments]
     script = NODE / SCRIPTS.get(peer, f"@modelcontextprotocol/server-{peer}/dist/index.js")
-    node = NODE / f"node-linux-{MACHINES.get(platform.machine().lower(), 'unknown')}" / "bin" / "node"
-    return [_need(node), "--require", str(SERVERS / "loopback.cjs"), _need(script), *arguments]
+    return [_node(), "--require", str(SERVERS / "loopback.cjs"), _need(script), *arguments]
 
 
 def claude_code() -> str:
     """The program of Claude Code."""
     machine = MACHINES.get(platform.machine().lower(), "unknown")
     return _need(NODE / "@anthropic-ai" / f"claude-code-linux-{machine}" / "claude")
+
+
+def codex() -> list[str]:
+    """The command of Codex: its own program, without the script of node that looks for it."""
+    machine = MACHINES.get(platform.machine().lower(), "unknown")
+    found = sorted((NODE / "@openai" / f"codex-linux-{machine}" / "vendor").glob("*/bin/codex"))
+    return [_need(found[0] if found else NODE / "@openai" / f"codex-linux-{machine}")]
+
+
+def gemini() -> list[str]:
+    """The command of Gemini CLI."""
+    return [_node(), _need(NODE / "@google" / "gemini-cli" / "bundle" / "gemini.js")]
+
+
+def _node() -> str:
+    machine = MACHINES.get(platform.machine().lower(), "unknown")
+    return _need(NODE / f"node-linux-{machine}" / "bin" / "node")
 
 
 def _need(path: Path) -> str:

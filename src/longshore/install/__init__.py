@@ -1,0 +1,1 @@
+"""Writing servers into the configuration files of MCP clients, and taking them out again."""
