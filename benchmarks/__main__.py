@@ -10,7 +10,9 @@ from benchmarks import (
     client_import,
     client_memory,
     client_stdio,
+    code_mode,
     cold_start,
+    console,
     context_dialogues,
     context_ingest,
     context_quality,
@@ -30,6 +32,7 @@ from benchmarks import (
     shutdown,
     slow_peers,
     terminal,
+    tool_search,
     validation,
 )
 from benchmarks.command import main
@@ -51,9 +54,10 @@ STDIO = (
     agent_session,
     browser,
 )
-HTTP = (http, sessions, slow_peers, disconnect)
+HTTP = (http, sessions, slow_peers, disconnect, console)
+CATALOG = (tool_search, code_mode)
 CONTEXT = (context_quality, context_dialogues, context_speed, context_ingest)
 CLIENT = (client_import, client_memory, client_stdio, client_cycles, client_http)
 
 if __name__ == "__main__":
-    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CONTEXT, *CLIENT)], complete=True))
+    sys.exit(main([module.measure for module in (*STDIO, *HTTP, *CATALOG, *CONTEXT, *CLIENT)], complete=True))

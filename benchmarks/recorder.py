@@ -1,8 +1,8 @@
-"""What the recorder costs a call when nobody listens.
+"""What the recorder costs a call: when nobody listens, and when it keeps events in its ring.
 
-The engine as it is, against the same source in which every `self.recorder.on` reads `False`: the compiler then leaves
-the checks out. Both run in this process, in turns, and are measured in processor time: no transport and no neighbour
-hides the difference.
+The engine as it is, against the same source in which every `recorder.on` reads `False`: the compiler then leaves the
+checks out. And the engine with a ring, which is full, against the one without. They run in this process, in turns, and
+are measured in processor time: no transport and no neighbour hides the difference.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -25,9 +26,12 @@ from benchmarks.load import Session
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-CHECK = "self.recorder.on"
+CHECK = re.compile(r"\b(?:self\.)?recorder\.on\b")
 MODULES = ("longshore.server.executor", "longshore.server.engine")  # in the order of their imports
 AS_IS, WITHOUT, HEARD = "nobody listens", "without the checks", "a listener that keeps nothing"
+RING, NO_RING = "with a ring", "without a ring"
+RING_SIZE = 10_000
+"""As `telemetry.ring` has it."""
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -47,12 +51,12 @@ def without_checks() -> Any:
     kept = {name: import_module(name) for name in MODULES}
     for name in MODULES:
         source = Path(str(kept[name].__file__)).read_text()
-        if CHECK not in source:
-            raise SystemExit(f"benchmarks.recorder: {name} has no {CHECK} any more")
+        if not CHECK.search(source):
+            raise SystemExit(f"benchmarks.recorder: {name} has no {CHECK.pattern} any more")
         module = ModuleType(name)
         module.__file__ = kept[name].__file__
         sys.modules[name] = module  # so that dispatch finds the changed executor
-        exec(compile(source.replace(CHECK, "False"), str(module.__file__), "exec"), vars(module))
+        exec(compile(CHECK.sub("False", source), str(module.__file__), "exec"), vars(module))
     engine = vars(sys.modules[MODULES[-1]])["Engine"]
     sys.modules.update(kept)
     return engine
@@ -121,6 +125,8 @@ def measure(session: Session) -> list[Claim]:
         return [
             _claim(session, "recorder_inline", "an inline tool", time_inline, session.pick(full=20_000, quick=4_000)),
             _claim(session, "recorder_async", "an async tool", time_async, session.pick(full=8_000, quick=2_000)),
+            _ring_claim(session, "ring_inline", "an inline tool", time_inline, session.pick(full=20_000, quick=4_000)),
+            _ring_claim(session, "ring_async", "an async tool", time_async, session.pick(full=8_000, quick=2_000)),
         ]
     finally:
         os.sched_setaffinity(0, affinity)
@@ -149,6 +155,31 @@ def _claim(session: Session, name: str, what: str, time: Callable[[Any, int], fl
     for each, figures in values.items():
         claim.add(each, figures)
     claim.add(cost, [with_ - without for with_, without in zip(values[AS_IS], values[WITHOUT], strict=True)])
+    return claim
+
+
+def _ring_claim(session: Session, name: str, what: str, time: Callable[[Any, int], float], calls: int) -> Claim:
+    rounds = session.pick(full=15, quick=5)
+    values: dict[str, list[float]] = {NO_RING: [], RING: []}
+    for _ in range(rounds):
+        for each, figures in values.items():
+            app = make()
+            if each == RING:
+                app.recorder.open_ring(RING_SIZE)
+                for _ in range(RING_SIZE):  # a server's ring is full after its first minutes
+                    app.recorder.put((app.recorder.number(), 5, None))
+            time(app, RING_SIZE)  # the first calls replace what filled it
+            gc.collect()
+            figures.append(time(app, calls))
+    claim = Claim(
+        name,
+        f"The ring of events, {what}: processor time a call, median of {rounds} rounds of {calls:,}",
+        "µs",
+        base=NO_RING,
+        targets=[Target(RING, 1.15, against=NO_RING)],
+    )
+    for each, figures in values.items():
+        claim.add(each, figures)
     return claim
 
 

@@ -609,12 +609,12 @@ HISTORY = ("Keep orders, stock and invoices", "Taxes by country", "Pay invoices 
 def make_project(folder: Path) -> None:
     """Write the project into a new folder and commit it."""
     for path, text in FILES.items():
-        _write(folder / path, text)
+        write(folder / path, text)
     for number, (name, (plural, first, second)) in enumerate(STORES.items(), 1):
         names = {"name": name, "plural": plural, "title": name.capitalize(), "first": first, "second": second}
         store = STORE.format(**names, constant=f"MOST_{plural.upper()}", limit=number * 10_000)
-        _write(folder / "shop" / "stores" / f"{plural}.py", store)
-        _write(folder / "tests" / f"test_{plural}.py", TEST_STORE.format(**names))
+        write(folder / "shop" / "stores" / f"{plural}.py", store)
+        write(folder / "tests" / f"test_{plural}.py", TEST_STORE.format(**names))
     git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "config", "user.name", "Ada")
     git(folder, "config", "user.email", "ada@example.com")
@@ -629,6 +629,7 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.check_output(["git", *arguments], cwd=folder, env=environment, text=True)
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Write a file, and the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

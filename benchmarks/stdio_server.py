@@ -47,7 +47,7 @@ class StdioServer:
     def __init__(
         self, command: Sequence[str], *, folder: Path, home: Path, variables: Mapping[str, str] | None = None
     ) -> None:
-        self._command, self._folder = command, folder
+        self.command, self._folder = command, folder
         # The user's environment and settings could slow a server down or configure it: see load.run.
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **(variables or {})}
         self._number = 0
@@ -55,7 +55,7 @@ class StdioServer:
     def __enter__(self) -> Self:
         self._said = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            self._command,
+            self.command,
             cwd=self._folder,
             env=self.environment,
             bufsize=BUFFER,
