@@ -262,7 +262,15 @@ class Served:
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(1024)
         self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(app, http="httptools", ws="none", lifespan=lifespan, log_config=None, access_log=False)  # type: ignore[arg-type]
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan=lifespan,  # type: ignore[arg-type]
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=int(SECONDS),  # after its own 5 s a client that was held up for as long loses a request
+        )
         self._server = uvicorn.Server(config)
         self._open: list[Connection] = []
         self._loop: asyncio.AbstractEventLoop | None = None

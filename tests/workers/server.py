@@ -147,7 +147,9 @@ async def serve(settings: dict[str, Any], say: Callable[[int], None], lifespan: 
     asgi = app.asgi(**settings)
     listening = socket.create_server(("127.0.0.1", 0))
     mode = "on" if lifespan else "off"
-    config = uvicorn.Config(asgi, http="httptools", lifespan=mode, log_level="error", access_log=False)  # type: ignore[arg-type]
+    config = uvicorn.Config(
+        asgi, http="httptools", lifespan=mode, log_level="error", access_log=False, timeout_keep_alive=60
+    )  # type: ignore[arg-type]
     server = uvicorn.Server(config)
 
     async def stop() -> None:

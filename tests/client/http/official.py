@@ -92,7 +92,7 @@ def main(kind: str) -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen(100)
     print(listener.getsockname()[1], flush=True)
-    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=60)
     uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -15,5 +15,5 @@ def listen(app: Any, port: int) -> None:
     listener.bind(("127.0.0.1", port))
     listener.listen(100)
     print(f"listening on {listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=60)
     uvicorn.Server(config).run(sockets=[listener])
