@@ -46,7 +46,7 @@ def test_more_tools_than_anybody_could_use() -> None:
 def test_a_hundred_thousand_tools() -> None:
     tools, told = offered("many", "all")
     assert tools == []
-    assert "more than 100,000 entries" in told[0]
+    assert any("more than 100,000 entries" in text for text in told)
 
 
 def test_pages_without_end() -> None:

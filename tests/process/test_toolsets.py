@@ -149,7 +149,7 @@ def test_an_unavailable_toolset_is_one_line_in_the_log_and_is_not_started(worksh
 SLOW = """
     import asyncio
     from longshore import Limits, Server, Toolset, tool
-    app = Server("slow to stop", limits=Limits(stop_seconds=0.3))  # a third of it is the share of a toolset
+    app = Server("slow to stop", limits=Limits(stop_seconds=3.0))  # a third of it is the share of a toolset
 
     class Slow(Toolset):
         stop_seconds = {deadline}
@@ -166,7 +166,7 @@ SLOW = """
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
 @pytest.mark.parametrize(
-    ("deadline", "takes", "is_stopped"), [("60.0", 0.6, True), ("0.5", 600, False), ("None", 0.6, False)]
+    ("deadline", "takes", "is_stopped"), [("60.0", 1.5, True), ("0.5", 600, False), ("None", 600, False)]
 )
 def test_a_toolset_sets_its_own_deadline_to_stop(
     workshop: Workshop, how: str, deadline: str, takes: float, is_stopped: bool
@@ -179,7 +179,7 @@ def test_a_toolset_sets_its_own_deadline_to_stop(
         os.kill(peer.pid, signal.SIGTERM)
     assert peer.wait() == (0 if how == "end of input" else 128 + signal.SIGTERM)
     assert (workshop.folder / "stopped").exists() == is_stopped
-    limit = "0.1" if deadline == "None" else deadline
+    limit = "1.0" if deadline == "None" else deadline
     assert (f"not closed within {limit} s, so ended as it is: slow" in peer.stderr) != is_stopped
 
 

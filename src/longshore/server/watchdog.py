@@ -79,19 +79,31 @@ class Watchdog:
 
         If the stack shows no call, the outermost frame stands for it: it tells one iteration of the loop from the next.
         """
-        frame = sys._current_frames().get(self._executor.main_thread)  # pyright: ignore[reportPrivateUsage]
         frames: list[FrameType] = []
         call: object = None
-        while frame is not None and call is None and not frame.f_code.co_filename.endswith(_LOOP):
+        for frame in self._stack():
+            if frame.f_code.co_filename.endswith(_LOOP) or call is not None:
+                break
             if not is_own(frame.f_code.co_filename):
                 frames.append(frame)
             elif isinstance(frame.f_locals.get("call"), Call):
                 call = frame.f_locals["call"]
-            frame = frame.f_back
         if not frames:
             return None
         authors = next((each for each in frames if _is_authors(each)), frames[-1])
         return call if isinstance(call, Call) else frames[-1], authors
+
+    def _stack(self) -> list[FrameType]:
+        """The frames of the serving thread, the innermost first.
+
+        It runs on meanwhile: CPython 3.11 was seen to return a function as the caller of a frame that had ended.
+        """
+        frame: object = sys._current_frames().get(self._executor.main_thread)  # pyright: ignore[reportPrivateUsage]
+        frames: list[FrameType] = []
+        while isinstance(frame, FrameType):
+            frames.append(frame)
+            frame = frame.f_back
+        return frames
 
     def _report(self, runner: Call | FrameType, frame: FrameType) -> None:
         where = locate_frame(frame)
@@ -99,6 +111,8 @@ class Watchdog:
             text = f"{runner.entry.name} has blocked the event loop for {BLOCKED_SECONDS:g} s at {where}"
         else:
             names = sorted({call.entry.name for call in tuple(self._executor.live) if call.running})
+            if not names:
+                return  # the calls have ended meanwhile, so it is not known whose code it was
             text = f"{where} has blocked the event loop for {BLOCKED_SECONDS:g} s while {', '.join(names)} ran"
         if text not in self._reported:
             self._reported.add(text)

@@ -218,7 +218,7 @@ async def test_a_traceback_shows_the_users_code_and_the_tools_own_error() -> Non
         ("tools.call_tool(name='run_code', arguments={'code': '1'})", "code can't run code"),
         ("import os\nos.kill(os.getpid(), 9)", "SIGKILL"),
         ("import os\nos._exit(3)", "exit code 3"),
-        ("import os\nos.closerange(3, 99)", "ended"),
+        ("import os\nos.closerange(3, 65536)", "ended"),
         ("'x' * 10**10", "MemoryError"),
     ],
 )
