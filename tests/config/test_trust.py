@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
-from longshore import config
+from longshore import Server, config
 from longshore.config import Config, ForeignConfig
 from longshore.config.trust import change_record, read_record
 from longshore.errors import ConfigError
+from longshore.runtime import INDEX
 from longshore.sandbox.roots import is_in_roots
+from longshore.toolsets.filesystem.tools import Filesystem
+from longshore.toolsets.terminal.options import TerminalOptions
+from longshore.toolsets.terminal.tools import Terminal
 
 from .conftest import Place
 
@@ -275,3 +279,26 @@ def test_a_server_whose_tools_write_nothing_reads_every_file(site: Site) -> None
     site.write(LOOSE)
     found = config.load(environ=site.environ, cwd=str(site.project))
     assert (found.server.timeout, found.untrusted) == (7, {})
+
+
+@pytest.mark.parametrize("add", ["none", "indexed", "class", "instance"])
+def test_an_authors_server_needs_trust_with_toolsets_of_ours(
+    site: Site, monkeypatch: pytest.MonkeyPatch, add: str
+) -> None:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(site.home))
+    monkeypatch.chdir(site.project)
+    site.write("[server]\ntimeout = 7\n")
+    app = Server("mine")
+    match add:
+        case "indexed":
+            app.add_indexed(INDEX, "terminal")
+        case "class":
+            app.add_toolset(Filesystem)
+        case "instance":
+            app.add_toolset(Terminal(TerminalOptions()))
+        case _:
+            pass
+    assert list(app.load_config().untrusted) == ([] if add == "none" else [str(site.file)])
+    assert (app.load_config().server.timeout == 7) is (add == "none")
