@@ -265,6 +265,13 @@ def test_the_record_is_the_users_alone_and_holds_several_files(site: Site) -> No
     assert [each.name for each in site.record.parent.iterdir()] == ["trust.json"]
 
 
+def test_a_path_that_is_not_utf8_is_refused_and_the_record_stays(site: Site) -> None:
+    site.trust(site.write(LOOSE))
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        change_record(str(site.record), os.fsdecode(b"/\xff.toml"), LOOSE)
+    assert list(read_record(str(site.record))) == [str(site.file)]
+
+
 def test_the_record_and_the_files_are_watched(site: Site) -> None:
     site.write(LOOSE)
     found = site.load()

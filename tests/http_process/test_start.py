@@ -140,8 +140,9 @@ def test_a_configuration_that_is_not_trusted_is_reported_once(tmp_path: Path) ->
     flags = ("--root", str(tmp_path), "--toolsets", "filesystem", "--workers", "2")
     with start(None, *flags, folder=tmp_path, config="[http]\npath = '/other'\n") as server:
         assert server.url.endswith("/mcp")
-        file = tmp_path / "longshore.toml"
-        assert server.stderr.count(f"{file}: not read, because tools of this server can write it") == 1
+        said = f"{tmp_path / 'longshore.toml'}: not read, because tools of this server can write it"
+        eventually(said, lambda: said in server.stderr)
+        assert server.stderr.count(said) == 1
 
 
 def test_a_public_address_is_the_one_that_is_shown() -> None:

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 import longshore
+from waiting import eventually
 
 from .peer import LONGSHORE, Peer, failed, request, text_of
 
+KEY = "open sesame"
 STATE = ".local/state/longshore"
 STRICT = '[toolsets.terminal]\nlevel = "read-only"\n[tools.fs_info]\nenabled = false\n'
 
@@ -27,7 +29,7 @@ class Site:
         self.project, self.home, self.outside = folder / "project", folder / "home", folder / "outside"
         for each in (self.project / ".git", self.home, self.outside):
             each.mkdir(parents=True)
-        (self.outside / "key.txt").write_text("42")
+        (self.outside / "key.txt").write_text(KEY)
         self.file = self.project / "longshore.toml"
         self.record = self.home / STATE / "trust.json"
         unset = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
@@ -38,7 +40,8 @@ class Site:
         self.peers: list[Peer] = []
 
     def serve(self, *options: str) -> Peer:
-        peer = Peer([*LONGSHORE, "serve", *options], self.project, self.env, stderr=self.home / "stderr.txt")
+        errors = self.home / f"stderr-{len(self.peers)}.txt"
+        peer = Peer([*LONGSHORE, "serve", *options], self.project, self.env, stderr=errors)
         self.peers.append(peer)
         peer.start()
         return peer
@@ -59,7 +62,7 @@ class Site:
         look(peer)
         key = self.outside / "key.txt"
         read = not failed(peer.call("fs_read", path=str(key)))
-        ran = "42" in text_of(peer.call("terminal_run", command=f"cat {key}"))
+        ran = KEY in text_of(peer.call("terminal_run", command=f"cat {key}"))
         shown = json.loads(self.run("config", "show", "--json").stdout)
         assert read == ran == ("mallory" in shown.get("tokens", {})) == bool(shown["server"]["roots"])
         return read
@@ -87,6 +90,10 @@ def look(peer: Peer) -> list[str]:
     return [each["name"] for each in peer.ask(request("list", "tools/list"))["result"]["tools"]]
 
 
+def says(peer: Peer, text: str) -> None:
+    eventually(text, lambda: text in peer.stderr)
+
+
 def write(peer: Peer, text: str) -> None:
     done(peer.call("fs_write", path="longshore.toml", content=text))
 
@@ -110,7 +117,7 @@ def test_a_file_that_a_model_makes_changes_nothing(site: Site, change: Writer) -
     peer = site.serve()
     change(peer, site.loose)
     assert not site.escapes(peer)
-    assert f"{site.file}: not read, because tools of this server can write it" in peer.stderr
+    says(peer, f"{site.file}: not read, because tools of this server can write it")
     assert not site.escapes(site.serve())
 
 
@@ -122,7 +129,7 @@ def test_a_trusted_file_that_a_model_changes_holds_as_it_was(site: Site, change:
     change(peer, site.loose)
     assert not site.escapes(peer)
     assert peer.call("fs_info", path=".")["error"]
-    assert f"{site.file}: changed since you trusted it, so what you trusted still holds" in peer.stderr
+    says(peer, f"{site.file}: changed since you trusted it, so what you trusted still holds")
     again = site.serve()
     assert not site.escapes(again)
     assert again.call("fs_info", path=".")["error"]
@@ -136,7 +143,7 @@ def test_a_trusted_file_that_a_model_deletes_holds_as_it_was(site: Site) -> None
         look(each)
         assert each.call("fs_info", path=".")["error"]
         assert "exit code 0" not in text_of(each.call("terminal_run", command="touch new"))
-    assert f"longshore trust --remove {site.file}" in peer.stderr
+        says(each, f"longshore trust --remove {site.file}")
 
 
 def test_servers_that_run_apply_what_is_trusted(site: Site) -> None:

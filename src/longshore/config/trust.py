@@ -168,7 +168,10 @@ def change_record(record: str, path: str, text: str | None) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # another process may change the record
         texts = {other: held for other, held in read_record(record).items() if other != path}
-        data = json.format(json.encode(texts if text is None else {**texts, path: text}), indent=2)
+        try:
+            data = json.format(json.encode(texts if text is None else {**texts, path: text}), indent=2)
+        except UnicodeEncodeError:
+            raise ConfigError(f"{path!a}: a file whose path is not UTF-8 can't be trusted") from None
         if len(data) > RECORD_BYTES:
             raise ConfigError(f"{record} would have more than {RECORD_BYTES:,} bytes; longshore trust --list, --remove")
         write_atomic(record, data + b"\n", 0o600)
