@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from trusting import Trusting
 
 # No example is too slow: the first one imports what the others use, on cores that others use too.
 settings.register_profile("patient", settings.default, deadline=None)
@@ -32,3 +35,11 @@ def _a_cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture
+def trust() -> Iterator[Trusting]:
+    """Trusts configuration files, until the end of the test."""
+    made = Trusting()
+    yield made
+    made.end()

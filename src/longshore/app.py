@@ -74,8 +74,6 @@ class Server:
         self.catalog = Catalog()
         self.recorder = Recorder()
         self.admission = Admission(name, self.catalog, self.recorder, standards, categories, waive)
-        self.asks_token = False
-        """Whether it makes a token and asks for it, where HTTP is served without a configured one."""
         info: dict[str, Any] = {"name": name, "version": version}
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
@@ -275,6 +273,23 @@ class Server:
         self._runtime.policy.config = config
 
     @property
+    def acts_on_machine(self) -> bool:
+        """Whether its tools act on this machine, so that nobody else may reach it and tools may not configure it.
+
+        HTTP asks for a token then, also if none is configured. Configuration files that tools can write count only as
+        the user has trusted them; so they do on every server with our toolsets for files, commands and browsers.
+        """
+        return self._runtime.acts_on_machine
+
+    @acts_on_machine.setter
+    def acts_on_machine(self, acts: bool) -> None:
+        self._runtime.acts_on_machine = acts
+
+    def load_config(self, path: str | None = None) -> Config:
+        """The configuration that it would be served with here, without options. `path` replaces the project's file."""
+        return self._runtime.load_config(path)
+
+    @property
     def engine(self) -> Engine:
         """The engine that transports pass messages to, made on first use."""
         return self._runtime.engine
@@ -336,11 +351,11 @@ class Server:
 
         `http_option` names what was given for HTTP alone. It is refused where the configuration rules HTTP out.
         """
-        self._runtime.serve(reader, writer, self.asks_token, flags, config_path, http_option)
+        self._runtime.serve(reader, writer, flags, config_path, http_option)
 
     def serve_http(self, *, flags: Mapping[str, Any] | None = None, config_path: str | None = None) -> None:
         """Serve over HTTP until a signal, with as many processes as the configuration says."""
-        self._runtime.serve_http(self.asks_token, flags, config_path)
+        self._runtime.serve_http(flags, config_path)
 
     def asgi(self, *, config_path: str | None = None, **settings: Any) -> HttpApp:
         """MCP over HTTP as an ASGI app: mount it in another app, or give it to any ASGI server.

@@ -62,14 +62,14 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 def _declare_toolsets(app: Server) -> None:
-    app.asks_token = True  # its tools act on this machine, so other users of the machine must not reach it
+    app.acts_on_machine = True
     app.add_indexed(INDEX)
 
 
 def _declare_brooklyn(app: Server) -> None:
     from longshore.dialects.brooklyn import DOCUMENT_TOOLS
 
-    app.asks_token = True
+    app.acts_on_machine = True
     app.add_indexed(INDEX, "discovery", "browser")
     app.catalog.dialect_tools = DOCUMENT_TOOLS
 
@@ -77,7 +77,7 @@ def _declare_brooklyn(app: Server) -> None:
 def _declare_browseros(app: Server) -> None:
     from longshore.dialects.browseros import DOCUMENT_TOOLS
 
-    app.asks_token = True
+    app.acts_on_machine = True
     app.add_indexed(INDEX, "discovery", *_BROWSEROS_TOOLSETS)
     app.catalog.dialect_tools = DOCUMENT_TOOLS
 
@@ -85,7 +85,7 @@ def _declare_browseros(app: Server) -> None:
 def _declare_context(app: Server) -> None:
     from longshore.dialects.ghost import DOCUMENT_TOOLS
 
-    app.asks_token = True
+    app.acts_on_machine = True
     app.add_indexed(INDEX, "context")
     app.catalog.dialect_tools = DOCUMENT_TOOLS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from longshore.config.sections import CatalogForm
+    from longshore.config.trust import TrustedEdits
     from longshore.mounting.mount import Mounts
     from longshore.protocol.dialect import Dialect
     from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
@@ -84,6 +85,8 @@ class Runtime:
         """The factories of what HTTP serves beside MCP, each as "module:name"."""
         self.serves_beside = False
         """Whether HTTP is served beside stdio."""
+        self.acts_on_machine = False
+        """Whether its tools act on this machine: see `Server`."""
         self.shows_console = False
         """Whether the console is among them, unless the configuration says otherwise."""
 
@@ -212,7 +215,6 @@ class Runtime:
         self,
         reader: int,
         writer: int,
-        asks_token: bool,
         flags: Mapping[str, Any] | None,
         config_path: str | None,
         http_option: str,
@@ -223,7 +225,7 @@ class Runtime:
         if http_option and transport not in ("http", "auto"):
             raise ConfigError(f"{http_option} is for HTTP; add --http")
         if transport == "http" or (transport == "auto" and is_unattended(reader)):
-            self._serve_http(asks_token)
+            self._serve_http()
         else:
             self._serve_stdio(reader, writer)
 
@@ -233,12 +235,13 @@ class Runtime:
 
         engine, config = self.engine, self.policy.config
         self.policy.report_unavailable(self._recorder)
+        self._warn_untrusted()
         process = Process(engine.limits, self._extra_seconds)
         process.install()
         stdio = Stdio(engine, reader, writer, process)
         if any(entry.run != "inline" for entry in engine.tools.values()):
             stdio.when_idle(import_asyncio)
-        if config.files or self.mounts is not None:
+        if config.files or config.untrusted or self.mounts is not None:
             stdio.when_idle(stdio.open_loop)
         used = [entry for entry in engine.tools.values() if entry.shown or not entry.catalog_forms]
         for handle in dict.fromkeys(entry.toolset for entry in used):
@@ -260,19 +263,19 @@ class Runtime:
             self._close(process, stdio.cancel_tasks)
         process.leave()
 
-    def serve_http(self, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
+    def serve_http(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         """Serve over HTTP, with as many processes as the configuration says."""
         self._configure(flags, config_path)
-        self._serve_http(asks_token)
+        self._serve_http()
 
-    def _serve_http(self, asks_token: bool) -> None:
+    def _serve_http(self) -> None:
         from longshore.transports.http_server.supervisor import serve_http
 
         if self.policy.config.http.workers > 1 and (stateful := self.policy.stateful_toolsets()):
             raise needs_one_process(stateful, self.policy.config)
-        serve_http(self._describe_served(asks_token))
+        serve_http(self._describe_served(self.acts_on_machine))
 
-    def _describe_served(self, asks_token: bool) -> Served:
+    def _describe_served(self, makes_token: bool) -> Served:
         """The parts of this server that HTTP needs."""
         from longshore.transports.http_server.supervisor import Served
 
@@ -281,7 +284,7 @@ class Runtime:
             name=self._info["name"],
             engine=engine,
             config=self.policy.config,
-            makes_token=asks_token,
+            makes_token=makes_token,
             console=self._has_console,
             parts=self._load_parts,
             report=self._report_start,
@@ -301,6 +304,7 @@ class Runtime:
         self._admission.report()
         engine, closing = self.engine, self._catalog.toolsets
         self.policy.report_unavailable(self._recorder)
+        self._warn_untrusted()
 
         async def close() -> None:
             await self._closer.close_all(closing.values())
@@ -356,7 +360,18 @@ class Runtime:
         foreign = self._foreign
         if foreign is not None and foreign_path is not None:
             foreign = structs.replace(foreign, path=foreign_path)
-        return self._load(self._catalog.toolsets, path, foreign)
+        return self._load(self._catalog.toolsets, path, foreign, is_trusted=True)
+
+    def trusted_edits(self) -> TrustedEdits | None:
+        """What to ask before a configuration file is changed, and to tell then. None: any may be changed."""
+        if not self._needs_trust(self._catalog.toolsets):
+            return None
+        from longshore.config.trust import TrustedEdits
+
+        return TrustedEdits(configuration.trust_file(), is_in_roots, self.policy.config.server.roots)
+
+    def _needs_trust(self, toolsets: Mapping[str, ToolsetHandle]) -> bool:
+        return self.acts_on_machine or any(map(_is_ours, toolsets.values()))
 
     def reload_config(self) -> None:
         """Apply the configuration now if a file has changed, as is done before requests."""
@@ -373,22 +388,43 @@ class Runtime:
         # There may be options of the toolsets that a form of the catalogue has added.
         return load() if self._given is not None and self._add_form_toolsets(config) else config
 
-    def _load(self, toolsets: Mapping[str, ToolsetHandle], path: str | None, foreign: ForeignConfig | None) -> Config:
+    def _load(
+        self,
+        toolsets: Mapping[str, ToolsetHandle],
+        path: str | None,
+        foreign: ForeignConfig | None,
+        is_trusted: bool = False,
+    ) -> Config:
         if self._given is None:
             return self.policy.config  # a server in memory
-        config = configuration.load(
-            self._given,
-            path=path,
-            toolsets=toolsets,
-            defaults=self._defaults,
-            defaults_name=f"server {self._info['name']}",
-            foreign=foreign,
-        )
+        config = self._load_files(self._given, toolsets, path, foreign, is_trusted)
         if config.server.roots:
             from longshore.server.call_files import read_roots
 
             read_roots(config)  # raises ConfigError for a root that is no folder
         return config
+
+    def load_config(self, path: str | None) -> Config:
+        """The configuration that it would be served with here, without options."""
+        return self._load_files({}, self._catalog.toolsets, path, self._foreign)
+
+    def _load_files(
+        self,
+        flags: Mapping[str, Any],
+        toolsets: Mapping[str, ToolsetHandle],
+        path: str | None,
+        foreign: ForeignConfig | None,
+        is_trusted: bool = False,
+    ) -> Config:
+        return configuration.load(
+            flags,
+            path=path,
+            toolsets=toolsets,
+            defaults=self._defaults,
+            defaults_name=f"server {self._info['name']}",
+            foreign=foreign,
+            is_writable=is_in_roots if self._needs_trust(toolsets) and not is_trusted else None,
+        )
 
     def _start_watch(self, loop: Any) -> None:
         """Connect mounted servers, and check the configuration files before requests and every ten seconds."""
@@ -406,6 +442,8 @@ class Runtime:
         loop.call_at(next_tick(loop.time()), tick)
 
     def _reconfigure(self, old: Config, new: Config) -> None:
+        if new.untrusted != old.untrusted:
+            self._warn_untrusted(new)
         self.engine.reconfigure(new)
         self._warn_unmatched()
         if configuration.fixed_part(old) != configuration.fixed_part(new):
@@ -419,8 +457,13 @@ class Runtime:
         """Report problems of the configuration and the tools, unless another process has reported them."""
         if not reported:
             self._warn_unmatched()
+            self._warn_untrusted()
         self._admission.report(reported)
         self.policy.report_unavailable(self._recorder, reported)
+
+    def _warn_untrusted(self, config: Config | None = None) -> None:
+        for text in (config or self.policy.config).untrusted.values():
+            self._recorder.problem("warning", text)
 
     def _warn_unmatched(self) -> None:
         config = self.policy.config
@@ -509,6 +552,19 @@ def log_to_stderr(recorder: Recorder, config: Config) -> Callable[[], None]:
         return recorder.add(make())
     recorder.fallback = make
     return stop
+
+
+def is_in_roots(path: str, roots: Sequence[str]) -> bool:
+    """The same as in `sandbox.roots`, which a start without a configuration does not import."""
+    from longshore.sandbox.roots import is_in_roots
+
+    return is_in_roots(path, roots)
+
+
+def _is_ours(handle: ToolsetHandle) -> bool:
+    """Whether it is one of our toolsets whose tools use the roots."""
+    module = type(handle.toolset).__module__ if handle.lazy is None else handle.lazy.factory
+    return handle.toolset.uses_folders and module.startswith("longshore.toolsets.")
 
 
 def _reads_options(handle: ToolsetHandle, config: Config) -> bool:

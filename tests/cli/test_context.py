@@ -12,6 +12,7 @@ import pytest
 from longshore.cli.main import run
 from longshore.toolsets.context.records import NewItem, NewLink, NewSource
 from longshore.toolsets.context.store import open_store
+from trusting import Trusting
 
 
 @pytest.fixture
@@ -62,8 +63,11 @@ def test_a_project_without_a_memory_is_told_what_makes_one(project: Path, capsys
     assert not (project / ".contextgraph").exists()
 
 
-def test_the_configured_place_is_meant(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_configured_place_is_meant(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], trust: Trusting
+) -> None:
     (project / "longshore.toml").write_text('[toolsets.context]\ndatabase = "data/mine.db"\n')
+    trust(project / "longshore.toml")
     (project / "graph.jsonl").write_text('{"type":"entity","name":"Ann","entityType":"person","observations":["hi"]}\n')
     assert out(capsys, "import", "graph.jsonl").startswith("added 1 node, 1 observation, 0 edges")
     assert f"Place: {project}/data/mine.db" in out(capsys, "stats")

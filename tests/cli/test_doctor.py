@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from longshore.cli.doctor import doctor as doctor_command
 from longshore.sandbox.mechanisms import detect_host
+from trusting import Trusting
 
 LOGS = Path(__file__).parents[2] / "examples" / "toolsets" / "logs.py"
 
@@ -149,8 +150,22 @@ def test_a_toolset_that_can_not_run_is_a_failure(project: Path) -> None:
     assert "failed  logs: no-such-program is not installed; install it, or set toolsets.logs.program" in out
 
 
-def test_an_invalid_configuration_is_a_failure_and_the_rest_is_still_checked(project: Path) -> None:
-    (project / "longshore.toml").write_text("[server]\ntimeout = 'soon'\n")
+def write_trusted(project: Path, text: str, trust: Trusting) -> None:
+    """Write the configuration, and trust it in the home that `doctor` has."""
+    (project / "longshore.toml").write_text(text)
+    trust(project / "longshore.toml", {"HOME": str(project.parent / "home")})
+
+
+def test_a_configuration_that_is_not_trusted_is_reported(project: Path) -> None:
+    (project / "longshore.toml").write_text("[server]\ntimeout = 9\n")
+    code, out = doctor(project)
+    assert code == 0
+    assert f"missing trust: {project}/longshore.toml: not read, because tools of this server can write it" in out
+    assert f"fix: look at it, then run: longshore trust {project}/longshore.toml" in out
+
+
+def test_an_invalid_configuration_is_a_failure_and_the_rest_is_still_checked(project: Path, trust: Trusting) -> None:
+    write_trusted(project, "[server]\ntimeout = 'soon'\n", trust)
     code, out = doctor(project)
     assert code == 1
     assert "failed  configuration: " in out
@@ -158,8 +173,8 @@ def test_an_invalid_configuration_is_a_failure_and_the_rest_is_still_checked(pro
     assert "rlimits: " in out
 
 
-def test_a_configured_folder_that_does_not_exist_is_a_failure(project: Path) -> None:
-    (project / "longshore.toml").write_text("[server]\nroots = ['nowhere']\n")
+def test_a_configured_folder_that_does_not_exist_is_a_failure(project: Path, trust: Trusting) -> None:
+    write_trusted(project, "[server]\nroots = ['nowhere']\n", trust)
     code, out = doctor(project)
     assert code == 1
     assert "nowhere" in out

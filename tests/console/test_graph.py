@@ -12,6 +12,7 @@ import pytest
 from console.site import TOKEN, Site, owned
 from longshore import Server
 from longshore.builtin import make
+from trusting import Trusting
 
 
 @contextmanager
@@ -91,8 +92,9 @@ def test_what_is_not_in_the_graph_is_refused(site: Site, path: str, status: int)
     assert answer.json["text"]
 
 
-def test_without_the_context_toolset_the_graph_says_how_to_switch_it_on(home: Path) -> None:
+def test_without_the_context_toolset_the_graph_says_how_to_switch_it_on(home: Path, trust: Trusting) -> None:
     (home.parent / "project" / "longshore.toml").write_text("[toolsets.context]\nenabled = false\n")
+    trust(home.parent / "project" / "longshore.toml")
     with _opened(make(), home) as site:
         answer = site.get("context/search?q=x")
         assert answer.status == 404

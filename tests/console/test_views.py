@@ -12,6 +12,7 @@ from longshore import Server
 from longshore.builtin import make
 from longshore.toolsets.code.options import CodeOptions
 from longshore.toolsets.code.tools import Code
+from trusting import Trusting
 
 CONFIG = f"""
 [tokens.viewer]
@@ -21,11 +22,12 @@ scopes = ["console:read"]
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Trusting) -> Iterator[Site]:
     """The built-in server."""
     monkeypatch.setenv("LONGSHORE_AUTH_TOKEN", TOKEN)
     monkeypatch.setenv("LONGSHORE_SERVER_ROOTS", str(tmp_path))
     (tmp_path / "longshore.toml").write_text(CONFIG)
+    trust(tmp_path / "longshore.toml")
     author = make()
     app = author.asgi(config_path=str(tmp_path / "longshore.toml"), console=True)
     with owned(app) as server:

@@ -136,6 +136,15 @@ def test_a_token_can_be_switched_off_or_configured() -> None:
         assert post_modern(server, modern(call("hello"))).finish().status == 401
 
 
+def test_a_configuration_that_is_not_trusted_is_reported_once(tmp_path: Path) -> None:
+    flags = ("--root", str(tmp_path), "--toolsets", "filesystem", "--workers", "2")
+    with start(None, *flags, folder=tmp_path, config="[http]\npath = '/other'\n") as server:
+        assert server.url.endswith("/mcp")
+        said = f"{tmp_path / 'longshore.toml'}: not read, because tools of this server can write it"
+        eventually(said, lambda: said in server.stderr)
+        assert server.stderr.count(said) == 1
+
+
 def test_a_public_address_is_the_one_that_is_shown() -> None:
     with start(SOURCE, "--public-url", "https://mcp.example.com") as server:
         assert "claude mcp add --transport http quay https://mcp.example.com/mcp\n" in server.stderr

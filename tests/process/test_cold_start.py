@@ -126,7 +126,7 @@ def test_of_ours_only_what_an_answer_needs_is_loaded(loaded: set[str]) -> None:
         "longshore.server.batch", "longshore.server.questions", "longshore.server.content_methods",
         "longshore.schema.infer", "longshore.schema.docstring", "longshore.schema.repair", "longshore.schema.validate",
         "longshore.registry.raw", "longshore.registry.prompt", "longshore.telemetry.stderr", "longshore.config.keys",
-        "longshore.config.reference",
+        "longshore.config.reference", "longshore.config.trust",
         "longshore.config.toml_file", "longshore.config.sources", "longshore.toolsets.discovery.survey",
     }  # fmt: skip
     assert not ours & late

@@ -105,7 +105,7 @@ def _configured_path() -> str | None:
     from longshore.toolsets.browser.options import BrowserOptions
 
     app = import_module("longshore.__main__").find(None, None)  # it is outside the layers
-    config = configuration.load(toolsets=app.catalog.toolsets, defaults=app.defaults)
+    config = app.load_config()
     options = configuration.toolset_options(config, "browser", BrowserOptions)
     assert isinstance(options, BrowserOptions)
     return options.path or None

@@ -45,10 +45,9 @@ def show(target: str | None, with_origin: bool, as_json: bool, path: str | None,
     """
     app = _server(target, profile)
     toolsets: Toolsets = app.catalog.toolsets
-    name = f"server {app.name}"
-    found = configuration.load(
-        path=path, toolsets=toolsets, defaults=app.defaults, defaults_name=name, foreign=app.foreign
-    )
+    found = app.load_config(path)
+    for text in found.untrusted.values():
+        click.echo(f"warning: {text}", err=True)
     listed = list_values(found, toolsets)
     if as_json:
         with_origins = {e.key: {"value": e.value, "kind": e.origin.kind, "where": e.origin.where} for e in listed}

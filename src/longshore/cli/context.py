@@ -259,7 +259,7 @@ def _opened(
     from longshore.server.call_files import read_roots
 
     app = import_module("longshore.__main__").find(None, None)  # it is outside the layers
-    config = configuration.load(path=path, toolsets=app.catalog.toolsets, defaults=app.defaults)
+    config = app.load_config(path)
     options = configuration.toolset_options(config, "context", ContextOptions)
     assert isinstance(options, ContextOptions)
     place = find_place(database or options.database, read_roots(config).folders)

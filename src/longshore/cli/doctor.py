@@ -12,7 +12,6 @@ import click
 from msgspec import json
 
 from longshore import __version__
-from longshore import config as configuration
 from longshore.cli.check import Check, show
 from longshore.cli.completion import complete_target
 from longshore.cli.options import FAILED, TargetOrCommand, command_of
@@ -95,12 +94,14 @@ def _check_here(place: Destination | None, path: str | None, profile: str | None
         yield from check_mechanisms()
         return
     try:
-        config = configuration.load(path=path, toolsets=app.catalog.toolsets, defaults=app.defaults)
+        config = app.load_config(path)
     except ConfigError as problem:
         yield Check("configuration", "failed", str(problem), "mend it; `longshore config check` tests it")
     else:
         app.config = config
         yield Check("configuration", "ok", ", ".join(map(str, config.files)) or "no file, so the defaults")
+        for text in config.untrusted.values():
+            yield Check("trust", "missing", *text.split("; ", 1))
         yield from check_machine(app, config)
     if place is None:
         yield from check_clients()

@@ -21,6 +21,7 @@ COMMANDS = {
         "Remove a server that `longshore install` wrote into a client's configuration file.",
     ),
     "config": ("longshore.cli.config:config", "Show and check the configuration."),
+    "trust": ("longshore.cli.trust:trust", "Trust a configuration file that tools could write."),
     "browser": ("longshore.cli.browser:browser", "Install a browser for the browser tools, or say which one they use."),
     "doctor": ("longshore.cli.doctor:doctor", "Say what works here, what does not, and the fix."),
     "tools": ("longshore.cli.tools:tools", "List the tools of a server."),

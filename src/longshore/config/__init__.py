@@ -8,6 +8,7 @@ from longshore.config.load import ForeignConfig as ForeignConfig
 from longshore.config.load import fingerprint as fingerprint
 from longshore.config.load import load as load
 from longshore.config.load import project_file as project_file
+from longshore.config.load import trust_file as trust_file
 from longshore.config.sections import DEFAULT as DEFAULT
 from longshore.config.sections import Config as Config
 from longshore.config.sections import Origin as Origin

@@ -40,18 +40,16 @@ def _as_object(value: Any) -> dict[str, Any] | None:
 
 @final
 class ForeignSettings:
-    """The settings of another program. Its file is read at once, if there is one."""
+    """The settings of another program. Its file is read at once; `path` is None if there is none."""
 
-    def __init__(self, foreign: ForeignConfig, cwd: str) -> None:
+    def __init__(self, foreign: ForeignConfig, path: str | None, cwd: str, texts: Mapping[str, str]) -> None:
         self._foreign = foreign
         self._document = Document("", {}, {})
         self._problem = ""
-        path = os.path.expanduser(foreign.path)
-        self._base = os.path.dirname(path)
-        self.files = [path] if path and os.access(path, os.F_OK) else []
-        for each in self.files:
+        self._base = os.path.dirname(path or "")
+        if path is not None:
             try:
-                self._document = read(each, cwd)
+                self._document = read(path, cwd, texts.get(path))
             except ConfigError as problem:
                 self._problem = str(problem)
         tools = self._document.tables.get("tools")

@@ -12,10 +12,10 @@ from longshore.errors import ConfigError
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s"{}\[\],:]+')
 
 
-def read(path: str, cwd: str) -> Document:
-    """Read and parse a file. Raises ConfigError with the line of what is wrong."""
+def read(path: str, cwd: str, text: str | None = None) -> Document:
+    """Read and parse a file, or the `text` that counts in its place. Raises ConfigError with the line."""
     shown = shown_path(path, cwd)
-    text = read_text(path, shown, "JSON")
+    text = read_text(path, shown, "JSON") if text is None else text
     try:
         tables = json.loads(text)
     except json.JSONDecodeError as error:

@@ -6,8 +6,9 @@ Runs at every cold start: `os` only, two questions to the kernel for each folder
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias, final
 
 from msgspec import Struct
 
@@ -16,6 +17,10 @@ from longshore.errors import ConfigError
 from longshore.files import user_directory
 
 FILE = "longshore.toml"
+TRUST_FILE = "trust.json"
+
+IsWritable: TypeAlias = Callable[[str, Sequence[str]], bool]
+"""Whether tools can change what is at a path, where the configuration names these roots, or none."""
 
 
 class ForeignConfig(Struct, frozen=True, kw_only=True):
@@ -47,6 +52,58 @@ class ConfiguredToolset(Protocol):
         ...
 
 
+class Files(Struct, frozen=True, kw_only=True):
+    """The files to read, the weakest first; None: there is none."""
+
+    foreign: str | None = None
+    user: str | None = None
+    project: str | None = None
+    is_named: bool = False
+    """Whether the user has named the project's file."""
+    watch: tuple[str, ...] = ()
+    """Paths whose change, creation or deletion may change the configuration."""
+
+    def __bool__(self) -> bool:
+        return bool(self.foreign or self.user or self.project)
+
+
+class Inputs(Struct, frozen=True):
+    """All that the configuration is made of, but for the files."""
+
+    cwd: str
+    environ: Mapping[str, str]
+    variables: Mapping[str, str]
+    flags: Mapping[str, Any]
+    toolsets: Mapping[str, ConfiguredToolset] | None
+    defaults: Mapping[str, Any]
+    defaults_name: str
+    foreign: ForeignConfig | None
+
+    def merge(self, files: Files, texts: Mapping[str, str]) -> Config:
+        """The configuration with these files. `texts` count in place of the content of the files at their paths."""
+        if not (files or self.flags or self.variables or self.defaults or self.foreign):
+            return Config(watch=files.watch)
+        from longshore.config.sources import Sources
+
+        sources = Sources(self.cwd, self.toolsets, texts)
+        sources.add_flags(self.defaults, self.defaults_name)
+        foreign = None
+        if self.foreign is not None:
+            from longshore.config.foreign import ForeignSettings
+
+            foreign = ForeignSettings(self.foreign, files.foreign, self.cwd, texts)
+            if files.foreign is not None:
+                sources.note_file(files.foreign)
+            sources.add_foreign(foreign.of_file())
+        sources.add_file("user", files.user)
+        sources.add_file("project", files.project)
+        if foreign is not None:
+            sources.add_foreign(foreign.of_variables(self.environ))
+        sources.add_variables(self.variables)
+        sources.add_flags(self.flags)
+        return sources.build(files.watch)
+
+
 def load(
     flags: Mapping[str, Any] | None = None,
     *,
@@ -57,6 +114,7 @@ def load(
     defaults: Mapping[str, Any] | None = None,
     defaults_name: str = "",
     foreign: ForeignConfig | None = None,
+    is_writable: IsWritable | None = None,
 ) -> Config:
     """Read the configuration: flag > environment > project file > user file > foreign file > `defaults` > default.
 
@@ -65,6 +123,7 @@ def load(
     - `toolsets` are those of the server; their options are checked. None: unknown, so options are not checked.
     - `defaults` are in the form of `flags`; `defaults_name` says whose they are: "profile bb".
     - `foreign` is the configuration of another program that is read too. Our own variables override its variables.
+    - `is_writable` says which files tools can write: these count only as the user has trusted them. None: all count.
     - Raises ConfigError with a line for each problem, all found at once.
     """
     environ = os.environ if environ is None else environ
@@ -73,34 +132,20 @@ def load(
         here = os.path.abspath(cwd) if cwd else os.getcwd()
     except FileNotFoundError:
         here = ""  # it was deleted
-    user, project, watch = _find_files(environ, here, path)
+    search = partial(_find_files, environ, here, path, foreign)
+    files = search(_exists)
     # An empty variable counts as unset, as XDG has it: launchers pass on empty ones.
     second = {variable for toolset in (toolsets or {}).values() for variable in toolset.variables}
     names = [name for name in environ if name in second or (name.startswith(PREFIX) and name != PATH_VARIABLE)]
     variables = {name: environ[name] for name in names if environ[name]}
-    if foreign is not None and foreign.path:
-        watch = (*watch, os.path.expanduser(foreign.path))
-    if not (given or variables or user or project or defaults or foreign):
-        return Config(watch=watch)
-    from longshore.config.sources import Sources
+    inputs = Inputs(here, environ, variables, given, toolsets, defaults or {}, defaults_name, foreign)
+    if is_writable is not None:
+        record = trust_file(environ)
+        if files or (record and _exists(record)):
+            from longshore.config.trust import Trust
 
-    sources = Sources(here, toolsets)
-    sources.add_flags(defaults or {}, defaults_name)
-    foreign_settings = None
-    if foreign is not None:
-        from longshore.config.foreign import ForeignSettings
-
-        foreign_settings = ForeignSettings(foreign, here)
-        for each in foreign_settings.files:
-            sources.note_file(each)
-        sources.add_foreign(foreign_settings.of_file())
-    sources.add_file("user", user)
-    sources.add_file("project", project)
-    if foreign_settings is not None:
-        sources.add_foreign(foreign_settings.of_variables(environ))
-    sources.add_variables(variables)
-    sources.add_flags(given)
-    return sources.build(watch)
+            return Trust(record, is_writable, inputs.merge).load(search)
+    return inputs.merge(files, {})
 
 
 def fingerprint(config: Config) -> tuple[tuple[int, int, int] | None, ...]:
@@ -132,7 +177,7 @@ class ConfigWatch:
         self._load = load
         self._config = config = load()
         # Without a file there was nothing to look at; each that appears is a change.
-        self._seen = fingerprint(config) if config.files else (None,) * len(config.watch)
+        self._seen = fingerprint(config) if config.files or config.untrusted else (None,) * len(config.watch)
         return config
 
     def start(self) -> None:
@@ -156,7 +201,8 @@ class ConfigWatch:
             self._failed(problem)
             return
         before, self._config = self._config, config
-        self._changed(before, config)
+        if config != before:
+            self._changed(before, config)
 
 
 # Finding the files
@@ -165,40 +211,59 @@ class ConfigWatch:
 def project_file(path: str | None = None) -> str:
     """The project's file: the one that is read, else the one to create. `path` replaces it, as in `load`."""
     here = os.getcwd()
-    _, project, _ = _find_files(os.environ, here, path)
-    return project or os.path.join(here, FILE)
+    return _find_files(os.environ, here, path, None, _exists).project or os.path.join(here, FILE)
+
+
+def trust_file(environ: Mapping[str, str] | None = None) -> str | None:
+    """The record of the files that the user has trusted, which need not exist. None: the user has no home."""
+    folder = user_directory("state", environ)
+    return os.path.join(folder, TRUST_FILE) if folder else None
+
+
+def _exists(path: str) -> bool:
+    return os.access(path, os.F_OK)
 
 
 def _find_files(
-    environ: Mapping[str, str], here: str, path: str | None
-) -> tuple[str | None, str | None, tuple[str, ...]]:
-    """The user's file and the project's (None: there is none), and the paths to watch. Raises ConfigError."""
+    environ: Mapping[str, str],
+    here: str,
+    path: str | None,
+    foreign: ForeignConfig | None,
+    counts: Callable[[str], bool],
+) -> Files:
+    """The files that count, and the paths to watch. Raises ConfigError."""
     folder = user_directory("config", environ)
-    user = os.path.join(folder, FILE) if folder else None
+    user = os.path.normpath(os.path.join(folder, FILE)) if folder else None
     chosen = path or environ.get(PATH_VARIABLE)
     if chosen:
-        candidates = [os.path.join(here, os.path.expanduser(chosen))]
+        candidates = [os.path.normpath(os.path.join(here, os.path.expanduser(chosen)))]
         project: str | None = candidates[0]
-        if not os.access(candidates[0], os.F_OK):
+        if not _exists(candidates[0]):
             raise ConfigError(f"{'--config' if path else PATH_VARIABLE}: no such file: {chosen}")
     else:
-        candidates, project = _search(here) if here else ([], None)
-    watch = (user, *candidates) if user and user not in candidates else tuple(candidates)
+        candidates, project = _search(here, counts) if here else ([], None)
+    other = os.path.normpath(os.path.expanduser(foreign.path)) if foreign is not None and foreign.path else None
     # Started in ~/.config/longshore, the user's file is also the nearest one; it counts once.
-    return (user if user and user != project and os.access(user, os.F_OK) else None), project, watch
+    return Files(
+        foreign=other if other and counts(other) else None,
+        user=user if user and user not in candidates and counts(user) else None,
+        project=project,
+        is_named=bool(chosen),
+        watch=tuple(dict.fromkeys(each for each in (user, *candidates, other) if each)),
+    )
 
 
-def _search(folder: str) -> tuple[list[str], str | None]:
+def _search(folder: str, counts: Callable[[str], bool]) -> tuple[list[str], str | None]:
     """Look in each folder upward until a file, a `.git` or the root. All candidates are watched: a nearer file wins."""
     candidates: list[str] = []
     while True:
         candidates.append(os.path.join(folder, FILE))
-        if os.access(candidates[-1], os.F_OK):
+        if counts(candidates[-1]):
             if len(candidates) > 1:
                 _check_owner(candidates[-1])
             return candidates, candidates[-1]
         parent = os.path.dirname(folder)
-        if parent == folder or os.access(os.path.join(folder, ".git"), os.F_OK):
+        if parent == folder or _exists(os.path.join(folder, ".git")):
             return candidates, None
         folder = parent
 

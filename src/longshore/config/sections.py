@@ -335,6 +335,9 @@ class Config(Sections, frozen=True, kw_only=True):
     watch: tuple[str, ...] = ()
     """Paths whose change, creation or deletion may change the configuration."""
 
+    untrusted: dict[str, str] = field(default_factory=dict[str, str])
+    """Files whose content does not count, since tools can write it and the user has not trusted it, each with why."""
+
 
 DEFAULT = Config()
 DEFAULT_ORIGIN = Origin("default")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 from msgspec.structs import replace
@@ -47,11 +48,16 @@ Setting: TypeAlias = tuple[Path, Any, Origin]
 class Sources:
     """Takes one source after the other, the weakest first, and makes the record of them.
 
-    `toolsets` are those of the server; None: unknown.
+    `toolsets` are those of the server; None: unknown. `texts` count in place of the content of files.
     """
 
-    def __init__(self, cwd: str, toolsets: Mapping[str, ConfiguredToolset] | None) -> None:
-        self._cwd, self._toolsets = cwd, toolsets or {}
+    def __init__(
+        self,
+        cwd: str,
+        toolsets: Mapping[str, ConfiguredToolset] | None,
+        texts: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._cwd, self._toolsets, self._texts = cwd, toolsets or {}, texts
         self._settings: list[Setting] = []
         self._problems: list[str] = []
         self._files: list[str] = []
@@ -70,7 +76,7 @@ class Sources:
 
         self._files.append(path)
         try:
-            document = read(path, self._cwd)
+            document = read(path, self._cwd, self._texts.get(path))
         except ConfigError as error:
             self._problems.append(str(error))
             return

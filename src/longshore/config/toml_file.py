@@ -56,10 +56,10 @@ class Document(Struct, frozen=True):
         return next((line for line in known if line is not None), 1)
 
 
-def read(path: str, cwd: str) -> Document:
-    """Read and parse a file. Messages show its path relative to `cwd` if it is below."""
+def read(path: str, cwd: str, text: str | None = None) -> Document:
+    """Read and parse a file, or the `text` that counts in its place. Messages show its path relative to `cwd`."""
     shown = shown_path(path, cwd)
-    text = read_text(path, shown)
+    text = read_text(path, shown) if text is None else text
     for number, line in enumerate(text.split("\n"), 1):
         # A string could look the same, but a string of 33 words joined by dots is no real case.
         if line.count(".") >= KEY_PARTS and _LONG_KEY.search(line):

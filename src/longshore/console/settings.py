@@ -86,7 +86,7 @@ class Settings:
     def _describe(self) -> dict[str, Any]:
         values = self._values()
         project, foreign = self._files()
-        why_not = project.why_not()
+        why_not = self._why_not(project)
         return {
             "file": project.path,
             "other_file": None if foreign is None else foreign.path,
@@ -103,6 +103,10 @@ class Settings:
 
     def _version(self, *files: SettingFile | None) -> str:
         return "-".join(file.tag for file in files if file is not None)
+
+    def _why_not(self, file: SettingFile) -> str:
+        """Why a file can't be written; empty if it can. None is, while there is one that does not count."""
+        return file.why_not() or next(iter(self._config.untrusted.values()), "")
 
     def _values(self) -> dict[Path, Any]:
         return {each.path: each.value for each in list_values(self._config, self._engine.catalog.toolsets)}
@@ -209,7 +213,7 @@ class Settings:
             raise Denied(409, "the configuration was changed since you looked at it; look again")
         of_project, of_foreign = self._divide(settings, foreign)
         for file, mine in ((project, of_project), (foreign, of_foreign)):
-            if file is not None and mine and (why_not := file.why_not()):
+            if file is not None and mine and (why_not := self._why_not(file)):
                 raise Denied(403, f"settings can't be written: {why_not}")
         try:
             with ExitStack() as drafts:
@@ -239,8 +243,14 @@ class Settings:
             )
         except ConfigError as problem:
             raise BadSettings([Problem("", _named(line, drafts)) for line in str(problem).splitlines()]) from None
+        edits = self._runtime.trusted_edits()
+        for draft in drafts:
+            if edits is not None and not edits.allow(draft.file.path, draft.before.decode("utf-8-sig")):
+                raise FileChanged(f"{draft.file.path} was changed, and you have not trusted it")
         for draft in drafts:
             draft.save()
+            if edits is not None:
+                edits.trust(draft.file.path, draft.after.decode())
 
     def _check(self, changes: Mapping[str, Any]) -> list[tuple[_Setting, Any]]:
         """The settings that are to be changed, each with its new value. Raises BadSettings."""

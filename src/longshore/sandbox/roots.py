@@ -17,6 +17,8 @@ from longshore.files import user_directory
 
 WORKSPACE: Final = "workspace"
 """The folder in the user's data directory that is used where the working directory is no place for an agent."""
+MOST_STEPS: Final = 1000
+"""On the way of a path, with those of its links. Linux follows 40 links."""
 _SCHEME: Final = "file://"
 
 
@@ -91,6 +93,28 @@ def is_within(path: str, folder: str) -> bool:
 def is_in(path: str, folders: Iterable[str]) -> bool:
     """Whether a real path is one of some folders or lies in one."""
     return any(is_within(path, folder) for folder in folders)
+
+
+def leads_through(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path comes by one of these folders, when its links are followed."""
+    pending, here = path.split("/")[::-1], "/"
+    for _ in range(MOST_STEPS):
+        if not pending:
+            return False
+        name = pending.pop()
+        here = os.path.dirname(here) if name == ".." else os.path.join(here, name) if name not in ("", ".") else here
+        if is_in(here, folders):
+            return True
+        if os.path.islink(here):
+            pending += os.readlink(here).split("/")[::-1]
+            here = "/" if os.readlink(here).startswith("/") else os.path.dirname(here)
+    return True
+
+
+def is_in_roots(path: str, configured: Sequence[str]) -> bool:
+    """Whether what is at an absolute path can be changed in these roots, or in the usual ones where there are none."""
+    folders = [os.path.realpath(os.path.expanduser(each)) for each in configured] or default_roots().folders
+    return leads_through(path, folders)
 
 
 def merge(paths: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from longshore.files import read_regular
-from longshore.sandbox.roots import is_in, is_within
+from longshore.sandbox.roots import is_in, is_within, leads_through
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/current-system")
 ETC: Final = (
@@ -56,8 +56,6 @@ MOST_FOLDERS: Final = 500
 """Looked at in each root for virtual environments."""
 MOST_CACHED: Final = 32
 """Sets of roots whose visible paths are known. A server has one, and those that clients narrow it to."""
-MOST_STEPS: Final = 1000
-"""On the way of a path, with those of its links. Linux follows 40 links."""
 MOST_LINKED: Final = 40
 """Single programs outside of every toolchain that links on PATH lead to. Each is a mount, for each command."""
 _INSTALLED: Final = ("lib", "lib64", "libexec", "pkg")
@@ -170,7 +168,7 @@ class _Paths:
         """
         path = os.path.normpath(path)
         real = os.path.realpath(path)
-        if real == "/" or not os.path.exists(real) or _leads_through(path, self._roots):
+        if real == "/" or not os.path.exists(real) or leads_through(path, self._roots):
             return
         if not self.has(real):
             self._paths.add(real)
@@ -184,22 +182,6 @@ class _Paths:
         return Visible(tuple(paths), tuple((link, self._links[link]) for link in links))
 
 
-def _leads_through(path: str, folders: Sequence[str]) -> bool:
-    """Whether a path comes by one of these folders, when its links are followed."""
-    pending, here = path.split("/")[::-1], "/"
-    for _ in range(MOST_STEPS):
-        if not pending:
-            return False
-        name = pending.pop()
-        here = os.path.dirname(here) if name == ".." else os.path.join(here, name) if name not in ("", ".") else here
-        if is_in(here, folders):
-            return True
-        if os.path.islink(here):
-            pending += os.readlink(here).split("/")[::-1]
-            here = "/" if os.readlink(here).startswith("/") else os.path.dirname(here)
-    return True
-
-
 def _linked_programs(folder: str, is_shown: Callable[[str], bool], roots: Sequence[str]) -> Iterator[str]:
     """Programs not yet shown that links in a folder of programs lead to, but not through a root."""
     try:
@@ -209,7 +191,7 @@ def _linked_programs(folder: str, is_shown: Callable[[str], bool], roots: Sequen
         return
     for link in links:
         path = os.path.realpath(link)
-        if not is_shown(path) and not _leads_through(link, roots) and os.path.isfile(path) and os.access(path, os.X_OK):
+        if not is_shown(path) and not leads_through(link, roots) and os.path.isfile(path) and os.access(path, os.X_OK):
             yield path
 
 

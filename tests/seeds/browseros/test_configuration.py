@@ -13,6 +13,7 @@ import pytest
 
 from process.conftest import Workshop
 from process.peer import LONGSHORE, Peer, call
+from trusting import Trusting
 from waiting import PATIENCE, eventually
 
 from .document import SERVER, error_of, read, text_of
@@ -112,9 +113,9 @@ def test_a_tool_is_stopped_after_its_own_time_else_after_that_of_all(workshop: W
     assert error_of(server.ask(call(1, "terminal", command="sleep 600")))["code"] == -32002
 
 
-def test_files_over_the_limit_are_neither_read_nor_written_nor_copied(workshop: Workshop) -> None:
+def test_files_over_the_limit_are_neither_read_nor_written_nor_copied(workshop: Workshop, trust: Trusting) -> None:
     """S-68: a kilobyte is a thousand bytes (C-44)."""
-    write_config(workshop, {"tools": {"filesystem": {"max_file_size": "1KB"}}})
+    trust(write_config(workshop, {"tools": {"filesystem": {"max_file_size": "1KB"}}}))  # it is within the root
     server, root = workshop.spawn(*SERVER, "--root", str(workshop.folder)), workshop.folder
     (root / "large.txt").write_text("x" * 1001)
     (root / "small.txt").write_text("x" * 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from interop.http_peer import connect_to
 from interop.peer import ERAS, run
 from posting import Session, ask_modern, call, encode, request
 from services import skip
+from trusting import Trusting
 from waiting import PATIENCE
 
 from .document import SERVER, TITLE, error_of, read
@@ -345,12 +347,14 @@ def test_pages_of_other_sites_get_nothing(server: ServerProcess) -> None:
     assert post(server, LIST, ("Host", "evil.example"))[0] == 421
 
 
-def test_the_configuration_can_grant_them(tmp_path: Path) -> None:
+def test_the_configuration_can_grant_them(tmp_path: Path, trust: Trusting) -> None:
     """C-45."""
     grants = "[toolsets.terminal]\nscopes = []\n[tools.fs_write]\nscopes = []\n"
     (tmp_path / "longshore.toml").write_text(grants)
+    trust(tmp_path / "longshore.toml")
     argv = (*SERVER, "--set", "http.port=0", "--config", str(tmp_path / "longshore.toml"), "--root", str(tmp_path))
-    with start(None, argv=argv) as server, Lines(server) as lines:
+    state = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    with start(None, argv=argv, env=state) as server, Lines(server) as lines:
         lines.say(RUN, WRITE | {"id": 2}, call("filesystem", {"action": "delete", "path": "b.txt"}, 3))
         assert "hi" in lines.hear()["result"]["result"]["output"]
         assert lines.hear()["result"]["result"]["success"] is True

@@ -20,6 +20,7 @@ from longshore.protocol.content import ResourceLink
 from longshore.registry.token_budget import count_tokens
 from longshore.sandbox.descendants import descendants
 from serving import serve
+from trusting import Trusting
 
 from .codes import Counting, connected, failure, make_server, run
 
@@ -101,7 +102,7 @@ async def test_a_half_message_at_the_end_is_no_call() -> None:
 # -- rights
 
 
-async def test_code_has_the_scopes_of_its_caller(folder: Path) -> None:
+async def test_code_has_the_scopes_of_its_caller(folder: Path, trust: Trusting) -> None:
     app = make_server()
 
     @app.tool(scopes=["items:write"])
@@ -113,6 +114,7 @@ async def test_code_has_the_scopes_of_its_caller(folder: Path) -> None:
         f'[tokens.ann]\ntoken = "{"a" * 32}"\nscopes = ["items:write"]\n'
         f'[tokens.bob]\ntoken = "{"b" * 32}"\nscopes = []\n[auth]\nmode = "required"\n'
     )
+    trust(path)
     with serve(app.asgi(config_path=str(path), rate=0)) as served:
         async with Client(served.url, auth="a" * 32) as ann, Client(served.url, auth="b" * 32) as bob:
             assert await run(ann, "tools.order()") == "ordered"

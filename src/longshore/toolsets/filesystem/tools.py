@@ -407,7 +407,10 @@ class Filesystem(Toolset):
         if files is None:
             if len(self._cached) >= MOST_CACHED:
                 self._cached.clear()
-            files = ConfinedFiles(roots, read_only=self._options.read_only, deny=self._options.deny)
+            # What is there decides what tools may do: the files that the user has trusted, the server's token.
+            state = user_directory("state")
+            read_only = [*self._options.read_only, *([state] if state else [])]
+            files = ConfinedFiles(roots, read_only=read_only, deny=self._options.deny)
             self._cached[roots] = files
         return files
 
