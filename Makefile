@@ -42,8 +42,8 @@ test-all: setup
 	@VENV="$(VENV)" sh scripts/test-all $(ARGS)
 
 check: setup
-	$(VENV)/bin/ruff format --check src tests benchmarks examples
-	$(VENV)/bin/ruff check src tests benchmarks examples
+	$(VENV)/bin/ruff format --check src tests benchmarks examples scripts
+	$(VENV)/bin/ruff check src tests benchmarks examples scripts
 	$(VENV)/bin/mypy & mypy=$$!; $(VENV)/bin/pyright; pyright=$$?; wait $$mypy && exit $$pyright
 	$(VENV)/bin/lint-imports --no-logo
 
@@ -56,8 +56,8 @@ suite: setup
 	@$(PY) -m tests.schema.suite .suite $(ARGS)
 
 format: setup
-	$(VENV)/bin/ruff format src tests benchmarks examples
-	$(VENV)/bin/ruff check --fix src tests benchmarks examples
+	$(VENV)/bin/ruff format src tests benchmarks examples scripts
+	$(VENV)/bin/ruff check --fix src tests benchmarks examples scripts
 
 bench: setup
 	$(PY) -m benchmarks $(if $(QUICK),--quick,--save)

@@ -50,9 +50,13 @@ class CallOptions(TypedDict, total=False):
     """Options of `call_tool`."""
 
     timeout: Any
+    """Seconds, in place of the client's `timeout`; None for no limit."""
     on_progress: Progress | None
+    """Called with each report: `(progress, total, message)`."""
     check: bool
+    """False: a failed call returns its result, and does not raise ToolFailed."""
     meta: Mapping[str, Any] | None
+    """Additional `_meta` of the request."""
 
 
 class Relay(Struct, frozen=True):
@@ -77,6 +81,10 @@ class Client:
 
     - `era`: "auto" finds out, "modern" and "legacy" insist, a revision's name pins that.
     - `timeout`: seconds for connecting and for each answer; progress restarts them. None: no limit.
+    - `name`: what errors call the server. `env`, `cwd`: of a child process. `headers`, `auth`: of a URL; `auth` is a
+      token or an `Authorizer`.
+    - `reconnect`: whether a lost connection is made again. `cache`: whether lists are cached as long as the server
+      allows. `validate`: whether results are checked against the tool's output schema.
     - `on_elicit`, `on_sample`, `roots`: answer what servers ask; a kind without a handler is not declared.
       `sample_tools`: whether `on_sample` can have the model use tools that the server offers it.
     - `on_log`, `on_change`: get log messages and changes. `log_level`: the lowest level that is wanted.

@@ -29,6 +29,7 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
     """The server's `serverInfo` as it came."""
 
     def can(self, capability: str, part: str | None = None) -> bool:
+        """Whether it declares a capability, or a part of one: `can("resources", "subscribe")`."""
         found = self.capabilities.get(capability)
         return found is not None and (part is None or (is_object(found) and bool(found.get(part))))
 
