@@ -1,4 +1,4 @@
-"""docs/promises.md and docs/figures.md quote the saved runs of the benchmarks: the worst figure of all runs, and each miss."""
+"""docs/promises.md and docs/figures.md quote the saved runs: the worst figure of all, and each miss."""
 
 from __future__ import annotations
 
