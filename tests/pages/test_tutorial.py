@@ -27,7 +27,7 @@ def quotes() -> Iterator[tuple[str, str]]:
     """The code of the page: the example that it is in, and the text."""
     for block in BLOCKS["python"]:
         first, _, code = block.partition("\n")
-        yield first.removeprefix("# examples/tutorial/"), code
+        yield first.removeprefix("# "), code
 
 
 @pytest.fixture
