@@ -37,7 +37,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = {
     "content": (
         Page(
             "Content",
-            "What tools, resources and prompts return: [writing a server](../writing-a-server.md).",
+            "The values that tools, resources and prompts return: [writing a server](../writing-a-server.md).",
             "longshore",
             ("longshore.protocol.content",),
         ),
@@ -45,14 +45,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = {
     "questions": (
         Page(
             "Questions",
-            "What a tool asks the user or the client's model: [asking the user](../questions.md).",
+            "Questions of a tool to the user or the client's model: [asking the user](../questions.md).",
             "longshore",
             ("longshore.protocol.questions",),
         ),
     ),
     "client": (
         Page("Clients", "Calling servers: [the client](../client.md).", "longshore", ("longshore.client",)),
-        Page("What a client gets", "", "longshore.client", ("longshore.client.handlers", "longshore.client.models")),
+        Page("Results of a client", "", "longshore.client", ("longshore.client.handlers", "longshore.client.models")),
     ),
     "signing-in": (
         Page("Signing in", "Getting tokens: [signing in](../signing-in.md).", "longshore.client.auth", ("longshore",)),
@@ -79,7 +79,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = {
     "errors": (
         Page(
             "Exceptions",
-            "All of them come from `LongshoreError`. Those of a client come from `ClientError`.",
+            "All of them inherit from `LongshoreError`, those that a client raises from `ClientError`.",
             "longshore",
             ("longshore.errors",),
         ),
@@ -112,7 +112,9 @@ def fixtures() -> list[Name]:
     return [
         read(FIXTURES, FIXTURES, name)
         for name, node, _ in defined(FIXTURES)
-        if isinstance(node, ast.FunctionDef) and any("fixture" in ast.unparse(each) for each in node.decorator_list)
+        if isinstance(node, ast.FunctionDef)
+        and name[0] != "_"
+        and any("fixture" in ast.unparse(each) for each in node.decorator_list)
     ]
 
 
@@ -276,7 +278,7 @@ def index() -> str:
     for slug, parts in PAGES.items():
         links = ", ".join(f"[`{name.name}`]({slug}.md#{anchor(name.name)})" for name in every(slug))
         rows.append(f"| [{parts[0].title}]({slug}.md) | {links} |")
-    text = "Signatures and docstrings of every public name. What is not here may change in any version."
+    text = "Signatures and docstrings of every public name. Names that are not here may change in any version."
     return "\n\n".join([HEAD, "# API reference", text, "\n".join(rows)]) + "\n"
 
 

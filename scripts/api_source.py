@@ -147,14 +147,16 @@ def _functions(module: str, name: str) -> Iterator[tuple[Function, str, str]]:
 
 
 def _class(module: str, home: str, node: ast.ClassDef, doc: str) -> Name:
+    """A class with the fields of its private bases, but without the methods that are for these."""
     own = list(_line(home, node, public=True))
     everything = list(_line(home, node))
     fields = {each.name: each for where, cls in reversed(own) for each in _fields(cls, where)}
-    methods: dict[str, tuple[str, list[Function]]] = {}
-    for where, cls in reversed(own):
-        for name, functions in _methods(cls).items():
-            documented = any(ast.get_docstring(each) for each in functions)
-            methods[name] = (where, functions) if documented or name not in methods else methods[name]
+    inherited = {name for _, cls in own[1:] for name in _methods(cls)}
+    methods = {
+        name: functions
+        for name, functions in _methods(node).items()
+        if name not in inherited or any(ast.get_docstring(each) for each in functions)
+    }
     init = next(((where, each) for where, cls in everything for each in cls.body if _is_init(each)), None)
     raises: tuple[str, ...] = ()
     if init is not None and isinstance(init[1], ast.FunctionDef):
@@ -171,7 +173,7 @@ def _class(module: str, home: str, node: ast.ClassDef, doc: str) -> Name:
         doc,
         (signature,),
         tuple(fields.values()),
-        tuple(made for _, functions in methods.values() for made in _members(home, functions, node.name)),
+        tuple(made for functions in methods.values() for made in _members(home, functions, node.name)),
         raises,
         bases=tuple(_public_bases(node)),
     )

@@ -188,7 +188,7 @@ class Server:
         self._runtime.policy.set_enabled(name, True)
 
     def disable(self, name: str) -> None:
-        """Offer a tool or a toolset no longer, likewise. Calls in flight finish, and a toolset is not stopped."""
+        """Stop offering a tool or a toolset, as `enable` does. Calls in flight finish, and a toolset is not stopped."""
         self._runtime.policy.set_enabled(name, False)
 
     def adopt(self, other: Server) -> None:

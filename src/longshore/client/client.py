@@ -79,7 +79,7 @@ class Client:
     `target` is a `Server`, a command line, a URL, or an entry of `mcpServers`. Use it as `async with Client(…) as c`,
     or `open` and `close` it, from any task.
 
-    - `era`: "auto" finds out, "modern" and "legacy" insist, a revision's name pins that.
+    - `era`: "auto" finds out what the server speaks; "modern", "legacy" or a revision's name tries only that.
     - `timeout`: seconds for connecting and for each answer; progress restarts them. None: no limit.
     - `name`: what errors call the server. `env`, `cwd`: of a child process. `headers`, `auth`: of a URL; `auth` is a
       token or an `Authorizer`.
@@ -221,7 +221,7 @@ class Client:
         on_progress: Progress | None = None,
         safe: bool = False,
     ) -> Any:
-        """Send any request; gives its result as a plain object, also one that only asks for input.
+        """Send any request and return its result as a plain object, even one that only asks for input.
 
         `safe`: the request may be sent again after a lost connection.
         """

@@ -67,7 +67,7 @@ class ResourceInfo(_Entry, kw_only=True, rename="camel"):
 
 
 class TemplateInfo(_Entry, kw_only=True, rename="camel"):
-    """A family of resources."""
+    """A template of resources."""
 
     uri_template: str
     name: str
