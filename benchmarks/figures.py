@@ -1,7 +1,7 @@
 """Writes the measured figures into docs/promises.md and docs/figures.md: `python -m benchmarks.figures`.
 
-The rows are in promises.md and figures.md beside this file, the figures in the runs saved in results/. A figure is the worst of all
-full runs, and is marked where it misses its target.
+The rows are in promises.md and figures.md beside this file, the figures in the runs saved in results/. A figure is the
+worst of all full runs, and is marked where it misses its target.
 """
 
 from __future__ import annotations
