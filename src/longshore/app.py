@@ -37,15 +37,15 @@ class Server:
     - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
     - `app.add_toolset(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
-    - `name`, `version`, `title`, `description`, `website_url` and `icons` are what clients show; `instructions` they
-      may give to the model.
-    - `limits` replaces the default limits. `standards` says what happens to a tool that breaks a lint rule: "warn",
-      "refuse" or "off"; `waive` names rules that do not apply, with reasons; `categories` are the allowed categories.
     - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
     - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
     - `catalog` says how tools are listed: "full"; "search" or "code", where tools that find and call them stand in for
       them. `pinned` names tools that are listed in any case. The configuration overrides both.
     - `foreign` is the configuration of a program that the server replaces, which is read too.
+    - `name`, `version`, `title`, `description`, `website_url` and `icons` are what clients show; `instructions` they
+      may give to the model.
+    - `limits` replaces the default limits. `standards` says what happens to a tool that breaks a lint rule: "warn",
+      "refuse" or "off"; `waive` names rules that do not apply, with reasons; `categories` are the allowed categories.
     """
 
     def __init__(
