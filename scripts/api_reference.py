@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.api_source import Field, Name, defined, exported, read
+from scripts.api_source import Field, Member, Name, defined, exported, read
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "api"
@@ -33,7 +33,10 @@ class Page(NamedTuple):
 
 
 PAGES: Mapping[str, tuple[Page, ...]] = {
-    "server": (Page("Servers", "Declaring and serving: [writing a server](../writing-a-server.md).", "longshore"),),
+    "server": (
+        Page("Servers", "Declaring and serving: [writing a server](../writing-a-server.md).", "longshore"),
+        Page("A toolset that describes the server", "", "longshore.toolsets.discovery", only=("Discovery",)),
+    ),
     "content": (
         Page(
             "Content",
@@ -53,6 +56,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = {
     "client": (
         Page("Clients", "Calling servers: [the client](../client.md).", "longshore", ("longshore.client",)),
         Page("Results of a client", "", "longshore.client", ("longshore.client.handlers", "longshore.client.models")),
+        Page("Files of other clients", "", "longshore.client.configs", only=("find_server", "read_servers")),
     ),
     "signing-in": (
         Page("Signing in", "Getting tokens: [signing in](../signing-in.md).", "longshore.client.auth", ("longshore",)),
@@ -86,6 +90,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = {
     ),
 }
 FIXTURES = "longshore.testing.plugin"
+DECORATORS = ("tool", "resource", "prompt")
 
 
 @cache
@@ -138,7 +143,7 @@ def write_page(slug: str) -> str:
 
 
 def write_name(name: Name, level: int, described: Mapping[str, str]) -> Iterator[str]:
-    yield f"{'#' * level} `{name.name}`"
+    yield f"{'#' * level} {heading(name.name)}"
     if name.module == FIXTURES:
         yield code(name.name)
     else:
@@ -159,8 +164,13 @@ def write_name(name: Name, level: int, described: Mapping[str, str]) -> Iterator
         yield from table("option", member.options)
 
 
+def heading(name: str) -> str:
+    """`tool` beside `Tool` would have its anchor."""
+    return f"`{name}` decorator" if name in DECORATORS else f"`{name}`"
+
+
 def anchor(name: str) -> str:
-    return name.lower().replace(".", "")
+    return heading(name).lower().translate({ord("."): None, ord("`"): None, ord(" "): "-"})
 
 
 def code(*lines: str) -> str:
@@ -215,11 +225,12 @@ def use(name: Name) -> str:
     word = re.compile(rf"\b{name.name}\b")
     for slug in PAGES:
         for other in every(slug):
-            for each in (other, *other.members):
-                fields = each.fields if isinstance(each, Name) else ()
-                texts = [*each.signatures, each.doc, *each.raises, *(field.type for field in fields)]
+            described: list[Name | Member] = [other, *other.members]
+            for member in described:
+                types = [field.type for field in other.fields] if member is other else []
+                texts = [*member.signatures, member.doc, *member.raises, *types]
                 if other.name != name.name and any(word.search(text) for text in texts):
-                    return f"See [`{each.name}`]({slug}.md#{anchor(each.name)})."
+                    return f"See [`{member.name}`]({slug}.md#{anchor(member.name)})."
     return ""
 
 

@@ -99,7 +99,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _with_next(body: Iterable[ast.stmt]) -> Iterable[tuple[ast.stmt, ast.stmt | None]]:
-    return pairwise([*body, None])  # type: ignore[list-item, return-value]
+    return pairwise([*body, None])  # type: ignore[list-item]
 
 
 def _text(node: ast.stmt | None) -> str:
@@ -116,13 +116,10 @@ def find(module: str, name: str) -> tuple[str, ast.stmt, str]:
     for each, node, doc in defined(module):
         if each == name:
             return module, node, doc
-    for node in ast.walk(tree(module)):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module
-            and name in {alias.asname or alias.name for alias in node.names}
-        ):
-            return find(node.module, name) if node.module.startswith("longshore") else (node.module, node, "")
+    for each_node in ast.walk(tree(module)):
+        match each_node:
+            case ast.ImportFrom(module=str(home), names=names) if name in {each.asname or each.name for each in names}:
+                return find(home, name) if home.startswith("longshore") else (home, each_node, "")
     raise LookupError(f"{module} has no {name}")
 
 

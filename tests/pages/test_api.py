@@ -46,6 +46,13 @@ def test_every_name_and_member_is_described(slug: str) -> None:
         assert words and not words.startswith(("|", "Used in", "Raises `")), f"{heading} has no docstring"
 
 
+@pytest.mark.parametrize("page", sorted(MADE))
+def test_no_two_headings_have_one_anchor(page: str) -> None:
+    """`Tool` and `tool` would, and the links to the second lead to the first."""
+    anchors = [re.sub(r"[^\w -]", "", each.lower()) for each in re.findall(r"^#+ (.*)$", MADE[page], re.MULTILINE)]
+    assert {each for each in anchors if anchors.count(each) > 1} == set()
+
+
 def test_a_use_is_shown_of_every_name() -> None:
     assert [name.name for name in NAMES if not api_reference.use(name)] == []
 
