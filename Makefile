@@ -6,7 +6,7 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check --no-input -q
 
 .PRECIOUS: $(VENV)/.%
-.PHONY: help setup serve test test-all check conformance suite format bench fuzz soak lock clean
+.PHONY: help setup serve test test-all check conformance suite site format bench fuzz soak lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make check        lint, types and the layers of the packages"
 	@echo "make conformance  run the official MCP conformance suite (ARGS=2026 for a part)"
 	@echo "make suite        run the JSON Schema Test Suite (ARGS='--draft 7' for another draft)"
+	@echo "make site         build the documentation: open build/site/index.html"
 	@echo "make format       format the code with ruff"
 	@echo "make bench        measure against the peers and save the figures (QUICK=1: a short run that saves nothing)"
 	@echo "make fuzz         search for input that crashes (SECONDS=60)"
@@ -34,16 +35,18 @@ serve: $(VENV)/.serve
 test: setup
 	@VENV="$(VENV)" sh scripts/interop
 	@VENV="$(VENV)" sh scripts/suite
+	@VENV="$(VENV)" sh scripts/site --setup
 	@VENV="$(VENV)" sh scripts/tests $(ARGS)
 
 test-all: setup
 	@VENV="$(VENV)" sh scripts/interop
 	@VENV="$(VENV)" sh scripts/suite
+	@VENV="$(VENV)" sh scripts/site --setup
 	@VENV="$(VENV)" sh scripts/test-all $(ARGS)
 
 check: setup
-	$(VENV)/bin/ruff format --check src tests benchmarks examples
-	$(VENV)/bin/ruff check src tests benchmarks examples
+	$(VENV)/bin/ruff format --check src tests benchmarks examples scripts
+	$(VENV)/bin/ruff check src tests benchmarks examples scripts
 	$(VENV)/bin/mypy & mypy=$$!; $(VENV)/bin/pyright; pyright=$$?; wait $$mypy && exit $$pyright
 	$(VENV)/bin/lint-imports --no-logo
 
@@ -55,9 +58,13 @@ suite: setup
 	@VENV="$(VENV)" CI=true sh scripts/suite
 	@$(PY) -m tests.schema.suite .suite $(ARGS)
 
+site: setup
+	@VENV="$(VENV)" sh scripts/site
+	@echo "build/site/index.html"
+
 format: setup
-	$(VENV)/bin/ruff format src tests benchmarks examples
-	$(VENV)/bin/ruff check --fix src tests benchmarks examples
+	$(VENV)/bin/ruff format src tests benchmarks examples scripts
+	$(VENV)/bin/ruff check --fix src tests benchmarks examples scripts
 
 bench: setup
 	$(PY) -m benchmarks $(if $(QUICK),--quick,--save)
@@ -73,4 +80,4 @@ lock: setup
 	@VENV="$(VENV)" sh scripts/lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* .bench .fuzz .conformance .interop .suite .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-3.* build .site .bench .fuzz .conformance .interop .suite .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

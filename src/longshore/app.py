@@ -42,6 +42,10 @@ class Server:
     - `catalog` says how tools are listed: "full"; "search" or "code", where tools that find and call them stand in for
       them. `pinned` names tools that are listed in any case. The configuration overrides both.
     - `foreign` is the configuration of a program that the server replaces, which is read too.
+    - `name`, `version`, `title`, `description`, `website_url` and `icons` are what clients show; `instructions` they
+      may give to the model.
+    - `limits` replaces the default limits. `standards` says what happens to a tool that breaks a lint rule: "warn",
+      "refuse" or "off"; `waive` names rules that do not apply, with reasons; `categories` are the allowed categories.
     """
 
     def __init__(
@@ -182,7 +186,7 @@ class Server:
         self._runtime.policy.set_enabled(name, True)
 
     def disable(self, name: str) -> None:
-        """Offer a tool or a toolset no longer, likewise. Calls in flight finish, and a toolset is not stopped."""
+        """Stop offering a tool or a toolset, as `enable` does. Calls in flight finish, and a toolset is not stopped."""
         self._runtime.policy.set_enabled(name, False)
 
     def adopt(self, other: Server) -> None:
@@ -266,6 +270,7 @@ class Server:
 
     @property
     def config(self) -> Config:
+        """The configuration that applies now."""
         return self._runtime.policy.config
 
     @config.setter

@@ -14,7 +14,7 @@ class LongshoreError(Exception):
 
 
 class RegistrationError(LongshoreError):
-    """A tool, resource, prompt or callback was given wrongly: three lines that say where, what and the fix."""
+    """A tool, resource, prompt or callback is declared wrongly: three lines that say where, what and the fix."""
 
     exit_code = 2
 
@@ -167,7 +167,7 @@ class ClientError(LongshoreError):
         self.what, self.server, self.said, self.fix, self.options = what, server, said, fix, options
 
     def at(self, server: str, said: str = "") -> Self:
-        """The same, and where it was."""
+        """The same error, with the server and what it last printed."""
         self.server, self.said = self.server or server, self.said or said
         return self
 
@@ -199,7 +199,7 @@ class ConnectError(ClientError):
 
 
 class ConnectionLost(ClientError):
-    """A server was there and is gone. `unsent`: the request surely did not reach it, so it may be sent again."""
+    """The connection to a server was lost. `unsent`: the request surely did not reach it, so it may be sent again."""
 
     exit_code = 3
 
@@ -247,7 +247,7 @@ class ToolFailed(ClientError):
 
 
 class HttpRefused(ClientError):
-    """An HTTP status that is no answer of MCP."""
+    """An HTTP answer that is not MCP; `status` and `body` say why."""
 
     exit_code = 3
 
@@ -260,6 +260,6 @@ class HttpRefused(ClientError):
 
 
 class AuthorizationError(ClientError):
-    """A token could not be had: says at which step, and the fix."""
+    """No token could be obtained: says at which step, and the fix."""
 
     exit_code = 3

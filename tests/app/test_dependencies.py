@@ -32,7 +32,7 @@ def test_every_dependency_has_its_line() -> None:
 def test_every_tool_of_development_has_its_line() -> None:
     lines = [
         line
-        for path in ("serve.in", "dev.in", "fuzz.in")
+        for path in ("serve.in", "dev.in", "fuzz.in", "site.in")
         for line in (ROOT / "requirements" / path).read_text().splitlines()
     ]
     assert rows("## For development only") == names(lines)

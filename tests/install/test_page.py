@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from longshore.client.config_places import user_folders
+from longshore.client.configs import find_server
 from longshore.install.clients import CLIENTS, ClientRecord
 from longshore.install.server_entry import Address
 
 PAGE = Path(__file__).parents[2] / "docs" / "install.md"
+README = PAGE.parents[1] / "README.md"
 BEGIN = "<!-- clients: generated from install/clients.py by `python -m tests.install.test_page`, checked by it -->"
 END = "<!-- end of clients -->"
 
@@ -42,6 +44,33 @@ def table() -> str:
 def test_the_table_is_that_of_the_clients() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page.partition(BEGIN)[2].partition(END)[0].strip() == table()
+
+
+def test_the_readme_has_a_line_for_each_client() -> None:
+    rows = re.findall(r"^\| (.+?) \| `longshore install (\S+) --root ~/project` \|$", README.read_text(), re.MULTILINE)
+    assert rows == [(client.title, client.name) for client in CLIENTS]
+
+
+def by_hand() -> list[tuple[str, str]]:
+    """The entries that the page has for a file: the name of a file of that form, and its text."""
+    part = PAGE.read_text(encoding="utf-8").partition("## By hand")[2]
+    tables = re.findall(r"`(\[mcp_servers\.longshore\])`, (.*) \|$", part, re.MULTILINE)
+    found = [("config.toml", "\n".join([head, *re.findall(r"`([^`]+)`", rest)])) for head, rest in tables]
+    return found + [("mcp.json", text) for text in re.findall(r"`(\{\"[^`]+\})` \|$", part, re.MULTILINE)]
+
+
+@pytest.mark.parametrize(("name", "text"), by_hand(), ids=lambda value: value[:30])
+def test_an_entry_by_hand_is_read(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    entry = find_server("longshore", str(tmp_path / name), environ={"LONGSHORE_AUTH_TOKEN": "TOKEN"})
+    if "url" in entry:
+        assert entry["url"] == "http://127.0.0.1:9100/mcp" and entry["headers"] == {"Authorization": "Bearer TOKEN"}
+    else:
+        assert [entry["command"], *entry["args"]] == ["longshore", "serve"]
+
+
+def test_there_are_entries_by_hand() -> None:
+    assert len(by_hand()) == 7
 
 
 def lines() -> list[str]:

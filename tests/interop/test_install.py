@@ -20,6 +20,7 @@ from .test_claude_code import run
 
 LONGSHORE = shlex.join([sys.executable, "-m", "longshore"])
 ADDRESS = "http://127.0.0.1:9/mcp"
+PAGE = Path(__file__).parents[2] / "docs" / "install.md"
 FILES = {"claude": ".claude.json", "gemini": ".gemini/settings.json", "codex": ".codex/config.toml"}
 CLIENTS = {"claude": "claude-code", "gemini": "gemini", "codex": "codex"}
 OWN = {
@@ -130,3 +131,17 @@ kill $!
     assert "the tool said: " in printed and "the tide turns at six" in printed, printed
     first = json.loads(seen.read_text().splitlines()[0])
     assert len([name for name in first if name.startswith("mcp__longshore__")]) == 40
+
+
+LINES = re.findall(r"`((?:claude|gemini) mcp add [^`]+)`", PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_of_the_page_adds_the_server(shell: Workshop, line: str) -> None:
+    run(shell, line)
+    own = {"claude": "home/.claude.json", "gemini": ".gemini/settings.json"}[line.partition(" ")[0]]
+    settings = json.loads((shell.folder / own).read_text())
+    for project in settings.get("projects", {}).values():
+        settings.setdefault("mcpServers", {}).update(project.get("mcpServers", {}))
+    added = settings["mcpServers"]["longshore"]
+    assert "http://127.0.0.1:9100/mcp" in added.values() or added["command"] == "longshore"

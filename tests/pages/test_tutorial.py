@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,37 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from pages.blocks import ROOT, blocks, commands, matches
 from services import free_port
 from waiting import PATIENCE, eventually
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "tutorial"
-PAGE = (ROOT / "docs" / "tutorial.md").read_text()
-BLOCK = re.compile(r"^```(text|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = {
+    kind: [each.text for each in blocks() if (each.page, each.kind) == ("tutorial", kind)]
+    for kind in ("text", "python")
+}
 ASKING = ("longshore install", "longshore uninstall")
 
 
 def quotes() -> Iterator[tuple[str, str]]:
     """The code of the page: the example that it is in, and the text."""
-    for kind, block in BLOCK.findall(PAGE):
-        if kind == "python":
-            first, _, code = block.partition("\n")
-            yield first.removeprefix("# examples/tutorial/"), code
-
-
-def commands() -> Iterator[tuple[str, str]]:
-    """The commands of the page, each with the lines below it."""
-    for kind, block in BLOCK.findall(PAGE):
-        if kind == "text":
-            for part in block.removeprefix("$ ").split("\n$ "):
-                command, _, shown = part.partition("\n")
-                yield command.strip(), shown.strip()
-
-
-def matches(shown: str, printed: str) -> bool:
-    """Whether this was printed, `…` standing for any text."""
-    pattern = ".*".join(re.escape(part.strip("\n")) for part in shown.split("…"))
-    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+    for block in BLOCKS["python"]:
+        first, _, code = block.partition("\n")
+        yield first.removeprefix("# "), code
 
 
 @pytest.fixture
@@ -69,7 +54,7 @@ def test_its_commands_print_what_the_page_says(tmp_path: Path, env: dict[str, st
     port = str(free_port())
     folder, serving = tmp_path, None
     try:
-        for command, shown in commands():
+        for command, shown in commands("".join(BLOCKS["text"])):
             shown = shown.replace("9100", port)
             if command.startswith("cd "):
                 folder /= command.removeprefix("cd ")

@@ -121,10 +121,11 @@ def test_a_regular_file_can_be_the_input(workshop: Workshop, out: str) -> None:
     assert done.returncode == 0
 
 
-def test_dev_null_can_be_the_input(workshop: Workshop) -> None:
-    done = subprocess.run(
-        [*LONGSHORE, "serve"], cwd=workshop.folder, env=workshop.env, stdin=subprocess.DEVNULL, timeout=30
-    )
+@pytest.mark.parametrize("command", ["serve", "dev server.py --port 0"], ids=["blocking", "on the event loop"])
+def test_dev_null_can_be_the_input(workshop: Workshop, command: str) -> None:
+    workshop.write(working())
+    argv = [*LONGSHORE, *command.split()]
+    done = subprocess.run(argv, cwd=workshop.folder, env=workshop.env, stdin=subprocess.DEVNULL, timeout=30)
     assert done.returncode == 0
 
 

@@ -50,9 +50,13 @@ class CallOptions(TypedDict, total=False):
     """Options of `call_tool`."""
 
     timeout: Any
+    """Seconds, in place of the client's `timeout`; None for no limit."""
     on_progress: Progress | None
+    """Called with each report: `(progress, total, message)`."""
     check: bool
+    """False: a failed call returns its result, and does not raise ToolFailed."""
     meta: Mapping[str, Any] | None
+    """Additional `_meta` of the request."""
 
 
 class Relay(Struct, frozen=True):
@@ -75,8 +79,12 @@ class Client:
     `target` is a `Server`, a command line, a URL, or an entry of `mcpServers`. Use it as `async with Client(…) as c`,
     or `open` and `close` it, from any task.
 
-    - `era`: "auto" finds out, "modern" and "legacy" insist, a revision's name pins that.
+    - `era`: "auto" finds out what the server speaks; "modern", "legacy" or a revision's name tries only that.
     - `timeout`: seconds for connecting and for each answer; progress restarts them. None: no limit.
+    - `name`: what errors call the server. `env`, `cwd`: of a child process. `headers`, `auth`: of a URL; `auth` is a
+      token or an `Authorizer`.
+    - `reconnect`: whether a lost connection is made again. `cache`: whether lists are cached as long as the server
+      allows. `validate`: whether results are checked against the tool's output schema.
     - `on_elicit`, `on_sample`, `roots`: answer what servers ask; a kind without a handler is not declared.
       `sample_tools`: whether `on_sample` can have the model use tools that the server offers it.
     - `on_log`, `on_change`: get log messages and changes. `log_level`: the lowest level that is wanted.
@@ -213,7 +221,7 @@ class Client:
         on_progress: Progress | None = None,
         safe: bool = False,
     ) -> Any:
-        """Send any request; gives its result as a plain object, also one that only asks for input.
+        """Send any request and return its result as a plain object, even one that only asks for input.
 
         `safe`: the request may be sent again after a lost connection.
         """

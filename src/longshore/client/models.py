@@ -24,11 +24,14 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
     title: str | None
     instructions: str | None
     capabilities: dict[str, Any]
+    """What it declares; `can` asks for one."""
     revision: str
+    """The revision that is spoken: `2025-11-25`."""
     info: dict[str, Any]
     """The server's `serverInfo` as it came."""
 
     def can(self, capability: str, part: str | None = None) -> bool:
+        """Whether it declares a capability, or a part of one: `can("resources", "subscribe")`."""
         found = self.capabilities.get(capability)
         return found is not None and (part is None or (is_object(found) and bool(found.get(part))))
 
@@ -39,6 +42,7 @@ class _Entry(Struct, kw_only=True, rename="camel"):
     icons: list[dict[str, Any]] = []
     meta: dict[str, Any] = field(name="_meta", default={})
     record: dict[str, Any] = field(name=" record", default={})
+    """The whole entry as it came."""
 
 
 class ToolInfo(_Entry, kw_only=True, rename="camel"):
@@ -46,8 +50,11 @@ class ToolInfo(_Entry, kw_only=True, rename="camel"):
 
     name: str
     input_schema: dict[str, Any]
+    """The schema of its arguments."""
     output_schema: dict[str, Any] | None = None
+    """The schema of `structured` in its results."""
     annotations: dict[str, Any] = {}
+    """`readOnlyHint` and the other hints."""
 
     @property
     def repeatable(self) -> bool:
@@ -66,7 +73,7 @@ class ResourceInfo(_Entry, kw_only=True, rename="camel"):
 
 
 class TemplateInfo(_Entry, kw_only=True, rename="camel"):
-    """A family of resources."""
+    """A template of resources."""
 
     uri_template: str
     name: str
@@ -123,7 +130,9 @@ class Completion(Struct, rename="camel"):
 
     values: list[str]
     total: int | None = None
+    """How many there are, if the server says so."""
     has_more: bool = False
+    """Whether there are more than these."""
 
 
 # -- results
@@ -145,9 +154,12 @@ class Result(Struct):
 
     content: list[Block | dict[str, Any]]
     structured: Any = UNSET
+    """The structured content; UNSET if there is none."""
     is_error: bool = False
+    """Whether the call failed; only with `check=False`."""
     meta: dict[str, Any] = {}
     record: dict[str, Any] = {}
+    """The whole result as it came."""
     """As it came."""
 
     @property

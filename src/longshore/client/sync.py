@@ -42,7 +42,10 @@ _QUESTIONS = ("on_elicit", "on_sample", "roots")
 
 @final
 class SyncClient:
-    """`with SyncClient("python server.py") as client: client.call_tool("add", {"a": 1, "b": 2})`."""
+    """A `Client` for scripts and notebooks: the same options and methods, without await.
+
+    `with SyncClient("python server.py") as client: client.call_tool("add", {"a": 1, "b": 2})`
+    """
 
     def __init__(self, target: Any, **options: Any) -> None:
         check_callbacks(options)

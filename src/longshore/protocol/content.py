@@ -16,8 +16,11 @@ class Annotations(Struct, rename="camel"):
     """Hints on a block or resource: its audience, its priority (0 to 1), and when it changed (ISO 8601)."""
 
     audience: list[Literal["user", "assistant"]] | UnsetType = UNSET
+    """Whom it is for."""
     priority: float | UnsetType = UNSET
+    """1: needed; 0: may be left out."""
     last_modified: str | UnsetType = UNSET
+    """As in 2026-07-28T12:00:00Z."""
 
 
 class Text(Struct, tag_field="type", tag="text", rename="camel", gc=False):
@@ -82,9 +85,13 @@ class Icon(Struct, rename="camel"):
     """A picture for a list entry: an https or data URI."""
 
     src: str
+    """Its URI."""
     mime_type: str | UnsetType = UNSET
+    """If the URI does not tell."""
     sizes: list[str] | UnsetType = UNSET
+    """As in `48x48`, or `any`."""
     theme: Literal["light", "dark"] | UnsetType = UNSET
+    """The background that it is for."""
 
 
 Block = Text | Image | Audio | ResourceLink | EmbeddedResource
@@ -95,10 +102,15 @@ class CallResult(Struct, rename="camel", gc=False):
     """A whole `tools/call` result, for authors who set every field themselves."""
 
     content: list[Any]
+    """The blocks: `Text`, `Image`, `Audio`, `ResourceLink`, `EmbeddedResource`."""
     structured: Json = field(name="structuredContent", default=UNSET)
+    """The same as data, as the output schema says."""
     is_error: bool | UnsetType = UNSET
+    """Whether the call failed."""
     meta: dict[str, Json] | UnsetType = field(name="_meta", default=UNSET)
+    """For programs that know your keys."""
     result_type: str | UnsetType = UNSET
+    """`resultType` of 2026-07-28."""
 
 
 class Message(Struct):
@@ -106,6 +118,7 @@ class Message(Struct):
 
     role: Literal["user", "assistant"]
     content: Any
+    """A text, or a block."""
 
 
 def lower_result(result: CallResult, revision: Revision) -> CallResult:

@@ -21,23 +21,36 @@ class Elicit(Struct, frozen=True):
     """
 
     message: str
+    """The question, for the person."""
     type: Any = bool
+    """What is asked for."""
     url: str | None = None
+    """A page that the person is asked to visit instead."""
     schema: dict[str, Any] | None = None
+    """The form, in place of the one that follows from `type`."""
 
 
 class Sample(Struct, frozen=True):
     """Ask the client's model."""
 
     prompt: str | list[Any]
+    """A text, or messages as MCP writes them."""
     max_tokens: int = 1000
+    """The most that the answer may have."""
     system: str | None = None
+    """The system prompt."""
     temperature: float | None = None
+    """How varied the answer is; None: the client decides."""
     stop: list[str] | None = None
+    """Texts at which the answer ends."""
     preferences: dict[str, Any] | None = None
+    """`modelPreferences`: hints which model to take."""
     tools: list[dict[str, Any]] | None = None
+    """Tools that the model may call."""
     tool_choice: dict[str, Any] | None = None
+    """Whether it must call one of them."""
     metadata: dict[str, Any] | None = None
+    """For the client's provider."""
 
 
 class ListRoots(Struct, frozen=True):
@@ -69,6 +82,7 @@ class ElicitAnswer(Struct, frozen=True):
 
     @property
     def accepted(self) -> bool:
+        """Whether the person said yes."""
         return self.action == "accept"
 
 

@@ -49,7 +49,7 @@ class HandleTable(Generic[T]):
     """The open things of one kind, each with a short id (`t1`) that only its owner can use.
 
     The owner is a principal's name (`ctx.principal.name`). The table closes what it was given: when it is removed, was
-    not used for `idle_seconds`, exceeds the quota, or when `close_all` is called, which belongs into the toolset's
+    not used for `idle_seconds`, exceeds the quota, or when `close_all` is called, which belongs in the toolset's
     `stop`. `close` may be `def` or `async def`; idle things are closed by a timer, in tasks of the table's own. All
     methods run on the event loop, so the tools that call them are `async def`.
     """
@@ -120,7 +120,7 @@ class HandleTable(Generic[T]):
         return {} if mine is None else {id: each.value for id, each in mine.opened.items()}
 
     def everything(self) -> list[tuple[str, str, T]]:
-        """The open things of all owners, each with its owner and id. Looking is no use of them."""
+        """The open things of all owners, each with its owner and id. Listing them does not count as a use."""
         return [(owner, id, each.value) for owner, mine in self._owners.items() for id, each in mine.opened.items()]
 
     async def remove(self, owner: str, id: str) -> None:

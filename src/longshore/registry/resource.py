@@ -25,8 +25,11 @@ class ResourceOptions(Options, kw_only=True):
     """The options of `@app.resource(uri, …)`."""
 
     mime_type: str | None = None
+    """None: by what the function returns."""
     size: int | None = None
+    """Bytes, if they are known before it is read."""
     annotations: Annotations | None = None
+    """Its audience, priority and time of change."""
     max_age: float = 0.0
     """Seconds for which a client may cache the contents."""
 

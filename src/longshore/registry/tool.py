@@ -30,12 +30,19 @@ class Options(Struct, kw_only=True):
     """The options that tools, resources and prompts have in common, and all options of a prompt."""
 
     name: str | None = None
+    """None: the function's."""
     title: str | None = None
+    """What people see in place of the name."""
     description: str | None = None
+    """None: from the docstring."""
     icons: Sequence[Icon] = ()
+    """Pictures for the lists of clients."""
     meta: Mapping[str, Json] | None = None
+    """Its `_meta`, for programs that know your keys."""
     timeout: float | Literal[False] | None = None
+    """Seconds that a call may take; False for no limit. None: `server.timeout`."""
     run: Run | Literal["inline_first"] | None = None
+    """Where it runs. None: an `async def` on the event loop, a `def` in a thread of its own."""
 
 
 class ToolOptions(Options, kw_only=True):
@@ -46,17 +53,27 @@ class ToolOptions(Options, kw_only=True):
     """
 
     category: str | None = None
+    """Where `list_tools` shows it. None: under its toolset."""
     tags: Sequence[str] = ()
+    """Words that `list_tools` finds it by."""
     effects: Effects | None = None
+    """What a call changes: `readOnlyHint` and `destructiveHint` follow. None: clients assume the worst."""
     idempotent: bool | None = None
+    """Whether a second call of the same arguments changes nothing more: `idempotentHint`."""
     open_world: bool | None = None
+    """Whether it reaches beyond this machine: `openWorldHint`."""
     replay: bool = False
+    """Whether its body may run again from the start, for each question that it asks the user."""
     artifacts: bool = False
     """Whether it saves artifacts: clients are told that they can read them."""
     examples: Sequence[Any] = ()
+    """Arguments that `tool_help` shows."""
     errors: Mapping[str, str] | None = None
+    """What can go wrong → the fix, for `tool_help`."""
     output_schema: dict[str, Json] | None = None
+    """The schema of `structured`. None: from the function's return type."""
     annotations: Mapping[str, Json] | None = None
+    """Standard annotations, beside those that follow from other options or in place of them."""
     scopes: Sequence[str] = ()
     """The scopes that an authenticated caller's token must have."""
     help: str | None = None
@@ -119,8 +136,11 @@ class Tool(ToolOptions, kw_only=True):
     """
 
     name: str  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride]
+    """The name that clients call it by."""
     input_schema: dict[str, Json]
+    """The schema of its arguments."""
     validate: bool = True
+    """Whether arguments are checked before the handler gets them."""
 
 
 class Entry(Struct, kw_only=True):

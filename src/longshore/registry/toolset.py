@@ -55,7 +55,9 @@ class Toolset:
     """
 
     name: ClassVar[str] = ""
+    """The name that configuration and lists have it by."""
     Options: ClassVar[type[Struct] | None] = None
+    """The record of its options."""
     enabled: ClassVar[bool] = True
     """False: its tools are off until `[toolsets.NAME] enabled = true`."""
     stateful: ClassVar[bool] = False
@@ -66,27 +68,34 @@ class Toolset:
     """Whether its tools touch the server's folders (`ctx.folders()`): `hello` and `server_status` then name them."""
 
     def available(self) -> str | None:
+        """Why it can't run here, and what to install or set; None if it can."""
         return None
 
     def warm_up(self) -> None:
-        return None
+        """Prepare what the first call would have to, while the client is silent."""
 
     def start(self) -> Awaitable[None] | None:
+        """Open its state: called once, before anything of it is used."""
         return None
 
     def stop(self) -> Awaitable[None] | None:
+        """Close its state: called when it is removed or the server ends."""
         return None
 
     def watched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
+        """Called when the first client subscribes to one of its resources."""
         return None
 
     def unwatched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
+        """Called when the last subscription to one of its resources has ended."""
         return None
 
     def status(self) -> dict[str, Any]:
+        """What `server_status` shows of it."""
         return {}
 
     def views(self) -> Sequence[View]:
+        """What it has open, for the console."""
         return ()
 
 

@@ -171,6 +171,7 @@ class Context:
 
     @property
     def request_id(self) -> Id:
+        """The id that the client gave the request."""
         return self._call.id
 
     @property
@@ -277,15 +278,19 @@ class Context:
         return DONE
 
     def debug(self, data: Any) -> Awaitable[None]:
+        """Log at the level debug."""
         return self.log("debug", data)
 
     def info(self, data: Any) -> Awaitable[None]:
+        """Log at the level info."""
         return self.log("info", data)
 
     def warning(self, data: Any) -> Awaitable[None]:
+        """Log at the level warning."""
         return self.log("warning", data)
 
     def error(self, data: Any) -> Awaitable[None]:
+        """Log at the level error."""
         return self.log("error", data)
 
     def resource_changed(self, uri: str) -> Awaitable[None]:

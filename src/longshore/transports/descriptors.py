@@ -52,12 +52,17 @@ def _move(fd: int) -> int:
 
 def is_unattended(fd: int) -> bool:
     """Whether no client is at the other end: it is a terminal, or /dev/null."""
+    return os.isatty(fd) or _is_null(fd)
+
+
+def never_blocks(fd: int) -> bool:
+    """Whether every read returns at once: it is a regular file, or /dev/null. Epoll refuses both."""
+    return stat.S_ISREG(os.fstat(fd).st_mode) or _is_null(fd)
+
+
+def _is_null(fd: int) -> bool:
     found = os.fstat(fd)
-    return os.isatty(fd) or (stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(os.devnull).st_rdev)
-
-
-def is_regular(fd: int) -> bool:
-    return stat.S_ISREG(os.fstat(fd).st_mode)
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(os.devnull).st_rdev
 
 
 def unblock(fd: int) -> int:

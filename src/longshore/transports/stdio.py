@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, final
 
 from longshore.server.engine import Engine
 from longshore.server.link import Link
-from longshore.transports.descriptors import grow, is_regular, unblock
+from longshore.transports.descriptors import grow, never_blocks, unblock
 from longshore.transports.process import Process
 from longshore.wire.framing import Frame, Framer, TooLong
 
@@ -62,7 +62,7 @@ class Stdio(Link):
         self._engine = engine
         self._process = process
         self._reader, self._writer = reader, unblock(writer)
-        self._regular = is_regular(reader)
+        self._never_blocks = never_blocks(reader)
         self._poll = select.poll()
         self._poll.register(reader, select.POLLIN)
         self._framer = Framer(engine.limits.frame_bytes)
@@ -213,8 +213,8 @@ class Stdio(Link):
         loop = self.open_loop()
         if self._ended:
             loop.call_soon(self._end_of_input)
-        elif self._regular:
-            loop.call_soon(self._pump)  # `serve < file`: epoll refuses regular files
+        elif self._never_blocks:
+            loop.call_soon(self._pump)  # `serve < file`, `dev </dev/null`: epoll refuses these
         elif not self._stopped:
             loop.add_reader(self._reader, self._readable)
         loop.run_forever()
@@ -223,7 +223,7 @@ class Stdio(Link):
         """Give the cancelled calls a moment to clean up. Toolsets have tasks of their own, which `stop` may need."""
         import asyncio
 
-        if not self._regular:
+        if not self._never_blocks:
             loop.remove_reader(self._reader)
         tasks = tuple(self._engine.executor.cancelled_tasks)
         if tasks:
@@ -291,7 +291,7 @@ class Stdio(Link):
     def _readable(self) -> None:
         if not self._read():
             self._ended = True
-            if not self._regular and self._loop is not None:
+            if not self._never_blocks and self._loop is not None:
                 self._loop.remove_reader(self._reader)
             self._end_of_input()
 
@@ -494,7 +494,7 @@ class Stdio(Link):
             self.open_loop().call_soon(self._read_on)
 
     def _stop_reading(self) -> None:
-        if not self._regular:
+        if not self._never_blocks:
             self.open_loop().remove_reader(self._reader)
             if not self._looking:
                 self._look_for_end()
@@ -509,7 +509,7 @@ class Stdio(Link):
             self._take(frames)
         if not self.congested:
             self._engine.executor.start_queued()
-        if not (self._stopped or self._ended or self._regular):
+        if not (self._stopped or self._ended or self._never_blocks):
             self.open_loop().add_reader(self._reader, self._readable)
         if self._ended:
             self._check_drained()

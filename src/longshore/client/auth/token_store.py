@@ -48,7 +48,9 @@ class Storage(Protocol):
     its holder, and returns a function that releases it and does not block; None if another process has it.
     """
 
-    def read(self, key: str) -> Record | None: ...
+    def read(self, key: str) -> Record | None:
+        """The record of a key; None if there is none."""
+        ...
 
     def write(self, key: str, record: Record | None) -> None:
         """Write a record; None deletes it."""

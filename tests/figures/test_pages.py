@@ -1,4 +1,4 @@
-"""README.md and docs/figures.md quote the saved runs of the benchmarks: the worst figure of all runs, and each miss."""
+"""docs/promises.md and docs/figures.md quote the saved runs: the worst figure of all, and each miss."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import readme
+from benchmarks import figures
 from benchmarks.claim import Claim, Target
-from benchmarks.readme import BEGIN, END, PAGES, fill, saved_runs, section
+from benchmarks.figures import BEGIN, END, PAGES, fill, saved_runs, section
 
 
 def run(*claims: Claim) -> dict[str, Any]:
@@ -32,11 +32,11 @@ def rate(ours: float) -> Claim:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_table_of_figures_is_that_of_the_saved_runs(page: Path) -> None:
     quoted = page.read_text().partition(BEGIN)[2].partition(END)[0].strip()
-    assert quoted == section(page, saved_runs()), "run: python -m benchmarks.readme"
+    assert quoted == section(page, saved_runs()), "run: python -m benchmarks.figures"
 
 
 def test_a_quick_run_is_quoted_only_while_there_is_no_full_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readme, "HERE", tmp_path)
+    monkeypatch.setattr(figures, "HERE", tmp_path)
     results = tmp_path / "results"
     results.mkdir()
     (results / "1.json").write_text('{"quick": true}')

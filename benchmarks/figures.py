@@ -1,7 +1,7 @@
-"""Writes the measured figures into README.md and docs/figures.md: `python -m benchmarks.readme`.
+"""Writes the measured figures into docs/promises.md and docs/figures.md: `python -m benchmarks.figures`.
 
-The rows are in highlights.md and promises.md, the figures in the runs saved in results/. A figure is the worst of all
-full runs, and is marked where it misses its target.
+The rows are in promises.md and figures.md beside this file, the figures in the runs saved in results/. A figure is the
+worst of all full runs, and is marked where it misses its target.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 
 from benchmarks.environment import HERE, ROOT
 
-PAGES = {ROOT / "README.md": "highlights.md", ROOT / "docs" / "figures.md": "promises.md"}
-BEGIN = "<!-- figures: written by `python -m benchmarks.readme`, checked by tests/figures -->"
+PAGES = {ROOT / "docs" / name: HERE / name for name in ("promises.md", "figures.md")}
+"""Each page, and the rows of its table."""
+BEGIN = "<!-- figures: written by `python -m benchmarks.figures`, checked by tests/figures -->"
 END = "<!-- end of figures -->"
 FIGURE = re.compile(r"\{([^{}]+)\}((?: ×)?(?: (?!and )[\w`]+(?:,\d+)*)*)")  # and the words that belong to it
 RATES = ("calls/s", "a second")  # units in which less is worse
@@ -32,7 +33,7 @@ def saved_runs() -> list[Saved]:
 
 def section(page: Path, runs: Sequence[Saved]) -> str:
     """The text between the markers of a page."""
-    rows = (HERE / PAGES[page]).read_text().partition("-->")[2].strip().splitlines()
+    rows = PAGES[page].read_text().partition("-->")[2].strip().splitlines()
     return "\n".join([_preface(page, runs), "", *(fill(row, runs) for row in rows)])
 
 
@@ -77,7 +78,7 @@ def _claim(run: Saved, name: str) -> Saved:
     for claim in run["claims"]:
         if claim["name"] == name and not claim["errors"]:
             return dict(claim)
-    raise SystemExit(f"benchmarks.readme: the run of {run['date']} has no {name} without errors")
+    raise SystemExit(f"benchmarks.figures: the run of {run['date']} has no {name} without errors")
 
 
 def _worst(claims: Sequence[Saved], of: str, against: str) -> tuple[str, str]:
@@ -89,7 +90,7 @@ def _worst(claims: Sequence[Saved], of: str, against: str) -> tuple[str, str]:
         return _number(worse(_ratio(claim["figures"], of, against) for claim in claims)), ""
     bounds = {(target["bound"], target["limit"]) for target in targets}
     if len(bounds) > 1 or any(target["measured"] is None for target in targets):
-        raise SystemExit(f"benchmarks.readme: {claims[0]['name']}: not one figure each, with one target: {targets}")
+        raise SystemExit(f"benchmarks.figures: {claims[0]['name']}: not one figure each, with one target: {targets}")
     ((bound, limit),) = bounds
     worst = _number((max if bound == "at most" else min)(target["measured"] for target in targets))
     return worst, "" if all(target["met"] for target in targets) else f" (misses its target of {limit:g})"
