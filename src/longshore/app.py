@@ -15,6 +15,8 @@ from longshore.server.policy import Admission, Policy, declare
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+
     from longshore.config import Config, ForeignConfig
     from longshore.config.sections import CatalogForm
     from longshore.limits import Limits
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
     from longshore.registry.tool_lint import LintPolicy
     from longshore.registry.toolset import Toolset
     from longshore.server.engine import Engine
+    from longshore.server.lifespan import Lifespan
     from longshore.telemetry.recorder import Listener
     from longshore.transports.http.app import HttpApp
+
+    LifespanFactory = Callable[["Server"], AbstractAsyncContextManager[Any] | AbstractContextManager[Any]]
+    """Makes the context manager of a server's lifespan."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +44,8 @@ class Server:
     - `app.add_toolset(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
     - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
+    - `lifespan` is called with the server and returns a context manager; `ctx.lifespan` is what that yields. It is
+      entered before the first call and left when the process ends, within `lifespan_seconds`.
     - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
     - `catalog` says how tools are listed: "full"; "search" or "code", where tools that find and call them stand in for
       them. `pinned` names tools that are listed in any case. The configuration overrides both.
@@ -61,6 +69,8 @@ class Server:
         auth: str | Mapping[str, Any] | None = None,
         catalog: CatalogForm | None = None,
         pinned: Sequence[str] | None = None,
+        lifespan: LifespanFactory | None = None,
+        lifespan_seconds: float | None = None,
         defaults: Mapping[str, Any] | None = None,
         foreign: ForeignConfig | None = None,
         **unknown: Never,
@@ -80,7 +90,9 @@ class Server:
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
         check_form(catalog, "Server")
-        policy = Policy(self.catalog, limits, instructions, catalog, pinned)
+        policy = Policy(
+            self.catalog, limits, instructions, catalog, pinned, self._read_lifespan(lifespan, lifespan_seconds)
+        )
         self._runtime = Runtime(
             info,
             self.catalog,
@@ -92,6 +104,13 @@ class Server:
             foreign,
             self.add_indexed,
         )
+
+    def _read_lifespan(self, make: LifespanFactory | None, seconds: float | None) -> Lifespan | None:
+        if make is None:
+            return None
+        from longshore.server.lifespan import Lifespan
+
+        return Lifespan(make, self, seconds, self.recorder.problem, self.catalog.entries_completed)
 
     # -- declaring
 

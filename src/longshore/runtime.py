@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from longshore import config as configuration
 from longshore.config import Config, ForeignConfig
 from longshore.config.load import ConfigWatch
-from longshore.errors import ConfigError, RegistrationError
+from longshore.errors import ConfigError, LifespanFailed, RegistrationError
 from longshore.registry.catalog import Catalog
 from longshore.server.engine import Engine
 from longshore.server.policy import CALL_TOOL, Admission, Policy
@@ -20,7 +20,7 @@ from longshore.telemetry.recorder import Recorder
 from longshore.transports.descriptors import is_unattended
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, Task
 
     from longshore.config.sections import CatalogForm
     from longshore.mounting.mount import Mounts
@@ -47,6 +47,8 @@ CONSOLE: Final = "longshore.console.part:make_console"
 
 INDEX: Final = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
 """What `python -m longshore.builtin` writes of our toolsets, so that a start imports none of them."""
+ANSWER_SECONDS: Final = 0.05
+"""For the answers to calls that wait for a lifespan which can't be opened, before the process ends."""
 FORM_TOOLSETS: Final = {"catalog": CALL_TOOL, "code": "run_code"}
 """The toolsets that find and call tools which are not listed, each with a tool that tells whether it is there."""
 
@@ -84,6 +86,7 @@ class Runtime:
         """The factories of what HTTP serves beside MCP, each as "module:name"."""
         self.serves_beside = False
         """Whether HTTP is served beside stdio."""
+        self._lifespan_problem: LifespanFailed | None = None
         self.shows_console = False
         """Whether the console is among them, unless the configuration says otherwise."""
 
@@ -245,6 +248,9 @@ class Runtime:
             if handle is not None and handle.lazy is not None:
                 stdio.when_quiet(handle.import_early)
         stdio.when_looping(self._start_watch)
+        if self.policy.lifespan is not None:
+            stdio.when_idle(stdio.open_loop)
+            stdio.when_looping(partial(self._open_lifespan, end=stdio.end_soon))
         if self.serves_beside:
             from longshore.transports.http_server.beside import HttpBeside
 
@@ -259,6 +265,20 @@ class Runtime:
         finally:
             self._close(process, stdio.cancel_tasks)
         process.leave()
+        if self._lifespan_problem is not None:
+            raise self._lifespan_problem
+
+    def _open_lifespan(self, loop: AbstractEventLoop, end: Callable[[], object]) -> None:
+        """Open the lifespan. If that fails, end serving a moment later: calls that wait for it are answered first."""
+        assert self.policy.lifespan is not None
+
+        def opened(task: Task[None]) -> None:
+            problem = None if task.cancelled() else task.exception()
+            if isinstance(problem, LifespanFailed):
+                self._lifespan_problem = problem
+                loop.call_later(ANSWER_SECONDS, end)
+
+        loop.create_task(self.policy.lifespan.open()).add_done_callback(opened)
 
     def serve_http(self, asks_token: bool, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         """Serve over HTTP, with as many processes as the configuration says."""
@@ -304,6 +324,8 @@ class Runtime:
 
         async def close() -> None:
             await self._closer.close_all(closing.values())
+            if self.policy.lifespan is not None:
+                await self.policy.lifespan.close(engine.limits.stop_seconds)
             if self._sinks is not None:
                 from asyncio import to_thread
 
@@ -453,10 +475,14 @@ class Runtime:
         return self.engine.limits.stop_seconds / 3
 
     def _extra_seconds(self, unopened: bool = False) -> float:
-        """How much longer than its share the slowest `stop` may take, of the toolsets that are open, or of all."""
+        """How much longer than their shares the slowest `stop` may take, of the toolsets that are open, or of all, and
+        then the end of the lifespan.
+        """
         handles = tuple(self._catalog.toolsets.values())
         own = [each.toolset.stop_seconds or 0.0 for each in handles if unopened or each.needs_closing]
-        return max([self._share, *own]) - self._share
+        lifespan, share = self.policy.lifespan, self._share
+        after = lifespan.seconds if lifespan is not None and (unopened or lifespan.needs_closing) else None
+        return max([share, *own]) - share + max(share, after or 0.0) - share
 
     def _close(self, process: Any, cancel_tasks: Callable[[], None] = lambda: None) -> None:
         from longshore.transports.process import release_threads
@@ -468,6 +494,8 @@ class Runtime:
 
             loop = loop or asyncio.new_event_loop()
             loop.run_until_complete(self._closer.close_all(handles, self._share))
+        if self.policy.lifespan is not None and self.policy.lifespan.needs_closing and loop is not None:
+            loop.run_until_complete(self.policy.lifespan.close(self._share))
         cancel_tasks()
         process.end()
         if loop is not None and not loop.is_running():

@@ -185,6 +185,8 @@ class Entry(Struct, kw_only=True):
     effects: Effects | None = None
     idempotent: bool | None = None
     asked: tuple[Any, ...] = ()
+    waits: bool = False
+    """Whether a call waits for something before it runs: for answers to questions, or for the server's lifespan."""
     parameters: dict[str, Any] = {}
     """Types by name, for completing the arguments of prompts and the variables of templates."""
     category: str | None = None

@@ -382,7 +382,7 @@ class Engine:
     def run(self, call: Call) -> bytes | None:
         """Run a call: now if it is inline and waits for nothing, else by the executor, which answers it later."""
         entry = call.entry
-        is_ready = not entry.asked and (entry.toolset is None or entry.toolset.ready)
+        is_ready = not entry.waits and (entry.toolset is None or entry.toolset.ready)
         if is_ready and (entry.run == "inline" or entry.tries_inline):
             frame = self.executor.run_inline(call)
             if frame is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from longshore.registry.tool_lint import LintPolicy, RegistrationLint
     from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
+    from longshore.server.lifespan import Lifespan
 
 CALL_TOOL: Final = "call_tool"
 """The tool whose calls the engine makes calls of the tool that they name."""
@@ -36,8 +37,11 @@ class Policy:
         instructions: str | None,
         catalog_form: CatalogForm | None = None,
         pinned: Sequence[str] | None = None,
+        lifespan: Lifespan | None = None,
     ) -> None:
         """All but the catalog are the author's; the configuration may override them."""
+        self.lifespan = lifespan
+        """What the server opens before the first call; None: nothing."""
         self.config: Config = configuration.DEFAULT
         self._catalog, self._limits, self._instructions = catalog, limits, instructions
         self._catalog_form: CatalogForm | None = catalog_form
@@ -125,6 +129,7 @@ class Policy:
         Without `check_indexed`, toolsets of an index count as able to run here: trying that may take long.
         """
         config, default = self.config, self.limits.timeout_seconds
+        is_closed = self.lifespan is not None and not self.lifespan.is_open
         self.has_unchecked = False
         self.call_tool = None
         self.forms = self._find_forms()
@@ -139,9 +144,11 @@ class Policy:
                 entry.needed |= configuration.tool_scopes(config, entry.name, toolset)
             entry.guarded = bool(entry.needed or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
+            entry.waits = bool(entry.asked) or is_closed
             entry.offered = self._offers(entry, check_indexed)
             stateless = entry.toolset is None or entry.toolset.stateless
-            entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
+            is_whole = entry.plain and stateless and not entry.waits
+            entry.direct = is_whole and entry.run == "inline" and not entry.keeps_frame
             entry.shown = entry.listed and not entry.catalog_forms
             if entry.offered and entry.catalog_forms and entry.name == CALL_TOOL:
                 self.call_tool = entry

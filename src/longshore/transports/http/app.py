@@ -17,7 +17,7 @@ from msgspec import UNSET, structs
 
 from longshore.auth.guard import Guard
 from longshore.config import Config
-from longshore.errors import ConfigError, StoreError
+from longshore.errors import ConfigError, LongshoreError, StoreError
 from longshore.limits import Limits
 from longshore.server.content_methods import PARTS
 from longshore.server.engine import Engine, Rates
@@ -285,6 +285,8 @@ class HttpApp:
             self._build()
             self._closed = False
         self.engine.executor.adopt_loop(loop)
+        if self.engine.policy.lifespan is not None:
+            await self.engine.policy.lifespan.open()
         await share_secrets(self.engine, self.store, self.config.http.state_key)
         await self.cluster.start(self)
         if self.store.shared:
@@ -336,7 +338,11 @@ class HttpApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await self.start()
+                try:
+                    await self.start()
+                except LongshoreError as problem:
+                    await send({"type": "lifespan.startup.failed", "message": str(problem)})
+                    return
                 await send({"type": "lifespan.startup.complete"})
             else:
                 if not self._delivery.stopping:
