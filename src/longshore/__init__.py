@@ -10,6 +10,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "longshore.app": "Server",
     "longshore.server.context": "Context",
+    "longshore.server.middleware": (
+        "Middleware ToolRequest ResourceRequest PromptRequest ListRequest CallTool ReadResource GetPrompt ListEntries"
+    ),
     "longshore.registry.toolset": "Toolset tool resource prompt",
     "longshore.registry.handles": "HandleTable",
     "longshore.registry.tool": "Tool",
@@ -88,6 +91,15 @@ if TYPE_CHECKING:
     from longshore.schema.annotations import Hidden as Hidden
     from longshore.schema.header_params import Header as Header
     from longshore.server.context import Context as Context
+    from longshore.server.middleware import CallTool as CallTool
+    from longshore.server.middleware import GetPrompt as GetPrompt
+    from longshore.server.middleware import ListEntries as ListEntries
+    from longshore.server.middleware import ListRequest as ListRequest
+    from longshore.server.middleware import Middleware as Middleware
+    from longshore.server.middleware import PromptRequest as PromptRequest
+    from longshore.server.middleware import ReadResource as ReadResource
+    from longshore.server.middleware import ResourceRequest as ResourceRequest
+    from longshore.server.middleware import ToolRequest as ToolRequest
 
 __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 

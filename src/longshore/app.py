@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from longshore.registry.toolset import Toolset
     from longshore.server.engine import Engine
     from longshore.server.lifespan import Lifespan
+    from longshore.server.middleware import Middleware
     from longshore.telemetry.recorder import Listener
     from longshore.transports.http.app import HttpApp
 
@@ -256,6 +257,11 @@ class Server:
     def unmount(self, prefix: str) -> None:
         """Remove a mounted server with all that it offers, and close the connection to it."""
         self.remove_toolset(prefix)
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Run middleware around requests, inside of those that were added before: the first one is the outermost."""
+        self._runtime.policy.add_middleware(middleware)
+        self.catalog.entries_completed()
 
     def resource_changed(self, uri: str) -> None:
         """Notify subscribers of this resource that it should be read again. May be called from any thread."""

@@ -1,4 +1,4 @@
-"""The lifespan of a server process: when it opens, that it closes, and how a process ends whose state can't be opened."""
+"""The lifespan of a server process: when it opens and closes, and what happens if it can't be opened."""
 
 from __future__ import annotations
 

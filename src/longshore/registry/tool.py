@@ -215,6 +215,8 @@ class Entry(Struct, kw_only=True):
     """
     documented: bool = False
     """Whether it has a description."""
+    wrapped: Entry | None = None
+    """The entry that runs middleware around this one, and is called in its place."""
     calls: int = 0
     failures: int = 0
 

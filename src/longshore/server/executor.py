@@ -31,7 +31,7 @@ from longshore.server.replies import Replies
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task, TimerHandle
+    from asyncio import AbstractEventLoop, Future, Task, TimerHandle
 
     from longshore.protocol.session import Session
     from longshore.registry.toolset_index import LazyToolset
@@ -451,6 +451,14 @@ class Executor:
 
             self._threads = Threads(self)
         self._threads.run(call)
+
+    def run_on_thread(self, call: Call, work: Callable[[], Any]) -> Future[Any]:
+        """Run part of a running call on a thread, while its task waits."""
+        if self._threads is None:
+            from longshore.server.threads import Threads
+
+            self._threads = Threads(self)
+        return self._threads.run_part(call, work)
 
     # -- ending
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
@@ -13,18 +14,26 @@ from msgspec import UNSET, Raw, UnsetType
 from longshore.errors import ProtocolError
 from longshore.protocol.peer import ABSENT
 from longshore.protocol.revisions import ANY_STRUCTURED, ARGUMENT, PROMPT, RESOURCE, TEMPLATE, TOOL, Revision, lower
-from longshore.registry.tool import Entry
+from longshore.registry.tool import Entry, report_problem
 from longshore.server.replies import CACHE_HINTS
 from longshore.wire.codec import INVALID_PARAMS, encode
 
 if TYPE_CHECKING:
+    from longshore.server.call import Call
     from longshore.server.engine import Engine
+    from longshore.server.middleware import Listed, MiddlewareStack
 
 _TABLES = {
     "tools/list": ("tools", TOOL),
     "prompts/list": ("prompts", PROMPT),
     "resources/list": ("resources", RESOURCE),
     "resources/templates/list": ("resourceTemplates", TEMPLATE),
+}
+_LISTED: dict[str, Listed] = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
 }
 _EVERY_TOOL = "tools"
 _ROOT_ONLY = ("$schema", "$id", "$defs", "definitions")
@@ -46,10 +55,10 @@ class Lists:
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType) -> Raw:
         """One page, as the bytes of the result."""
-        start = 0 if cursor is UNSET else self._start(method, cursor)
+        start = 0 if cursor is UNSET else self._start(method, cursor, self._describe(method))
         page = self._cached.get((method, revision.index, start))
         if page is None:
-            page = Raw(encode(self._render(method, revision, start)))
+            page = Raw(encode(self._render(method, revision, start, self._describe(method))))
             if start % self._page == 0:  # a client can make a cursor for any position; only whole pages are cached
                 self._cached[method, revision.index, start] = page
         mounts = self._engine.catalog.pending_mounts
@@ -67,9 +76,31 @@ class Lists:
         """
         return self._describe(_EVERY_TOOL)
 
-    def _render(self, method: str, revision: Revision, start: int) -> dict[str, Any]:
+    def entry(self, middleware: MiddlewareStack, method: str, cursor: str | UnsetType) -> Entry:
+        """What answers a request for one page of a list that middleware runs around."""
+
+        async def make(_: Any, call: Call) -> dict[str, Any]:
+            records = await middleware.list(_LISTED[method], self._describe(method), call)
+            start = 0 if cursor is UNSET else self._start(method, cursor, records)
+            return self._render(method, call.peer.revision, start, records)
+
+        lifespan = self._engine.policy.lifespan
+        return Entry(
+            kind="completion",
+            name=method,
+            where=method,
+            run="async",
+            decode=lambda nothing: nothing,
+            invoke=make,
+            render=lambda page, _: page,
+            explain=report_problem,
+            describe=dict,
+            waits=lifespan is not None and not lifespan.is_open,
+            limit=self._engine.limits.timeout_seconds or inf,
+        )
+
+    def _render(self, method: str, revision: Revision, start: int, described: list[dict[str, Any]]) -> dict[str, Any]:
         key, table = _TABLES[method]
-        described = self._describe(method)
         after = start + self._page
         records = [_lower(record, table, revision) for record in described[start:after]]
         form = self._engine.policy.form
@@ -112,13 +143,13 @@ class Lists:
                 fixed = method == "resources/list"
                 return [entry for entry in catalog.offered("resources").values() if (entry.template is None) is fixed]
 
-    def _start(self, method: str, cursor: str) -> int:
+    def _start(self, method: str, cursor: str, described: list[dict[str, Any]]) -> int:
         try:
             text, _, key = a2b_base64(cursor.encode("ascii"), strict_mode=True).decode().partition(":")
             position = int(text)
         except (Base64Error, ValueError):
             position, key = -1, ""
-        keys = [_key(record) for record in self._describe(method)]
+        keys = [_key(record) for record in described]
         if 0 <= position < len(keys) and keys[position] == key:
             return position
         if key in keys:  # an entry before it was added or removed since the last page

@@ -241,9 +241,14 @@ def _set_level(_: Engine, request: MethodRequest) -> bytes:
     return request.reply({})
 
 
-def _list(engine: Engine, request: MethodRequest) -> bytes:
+def _list(engine: Engine, request: MethodRequest) -> bytes | None:
     if request.method == "tools/list":
         engine.listed = True
+    middleware = engine.policy.middleware
+    if middleware is not None and middleware.runs_around_lists:
+        return engine.run(
+            request.call(engine, engine.lists.entry(middleware, request.method, request.params.cursor), None)
+        )
     return request.reply(engine.lists.page(request.method, request.sender.revision, request.params.cursor))
 
 

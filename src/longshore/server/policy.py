@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
     from longshore.server.lifespan import Lifespan
+    from longshore.server.middleware import Middleware, MiddlewareStack
 
 CALL_TOOL: Final = "call_tool"
 """The tool whose calls the engine makes calls of the tool that they name."""
@@ -40,6 +41,7 @@ class Policy:
         lifespan: Lifespan | None = None,
     ) -> None:
         """All but the catalog are the author's; the configuration may override them."""
+        self.middleware: MiddlewareStack | None = None
         self.lifespan = lifespan
         """What the server opens before the first call; None: nothing."""
         self.config: Config = configuration.DEFAULT
@@ -157,7 +159,21 @@ class Policy:
         if self.forms:
             self._show(offered)
         self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
-        return offered
+        return offered if self.middleware is None else self._wrapped(self.middleware, offered)
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Run middleware around requests, inside of those that were added before."""
+        if self.middleware is None:
+            from longshore.server.middleware import MiddlewareStack
+
+            self.middleware = MiddlewareStack()
+        self.middleware.add(middleware)
+
+    def _wrapped(self, middleware: MiddlewareStack, offered: dict[str, Entry]) -> dict[str, Entry]:
+        """The offered tools, with those in their place that middleware runs around."""
+        for entry in self._catalog.entries():
+            middleware.wrap(entry)
+        return {name: entry.wrapped or entry for name, entry in offered.items()}
 
     def is_idle(self, handle: ToolsetHandle) -> bool:
         """Whether a toolset has tools only for forms of the catalogue that are not in use."""
