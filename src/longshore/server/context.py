@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from longshore.protocol.content import ResourceLink
     from longshore.server.call import Call
     from longshore.server.call_files import Folders
+    from longshore.server.session_state import CallSession
 
     LifespanState = TypeVar("LifespanState", default=Any)
 else:
@@ -183,6 +184,16 @@ class Context(Generic[LifespanState]):
         if found is None:
             raise AttributeError("this server has no lifespan: give it one, Server(…, lifespan=open_state)")
         return cast("LifespanState", found.value)
+
+    @property
+    def session(self) -> CallSession:
+        """The client's session: `ctx.session.state` keeps values between its calls.
+
+        Raises ToolError if the client has none, as those of 2026-07-28 over HTTP.
+        """
+        from longshore.server.session_state import CallSession
+
+        return CallSession(self._call)
 
     # -- the request
 
