@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 _MODULES = {
     "longshore.app": "Server",
     "longshore.server.context": "Context",
+    "longshore.auth.verifiers": "TokenVerifier",
+    "longshore.protocol.peer": "Principal",
     "longshore.server.middleware": (
         "Middleware ToolRequest ResourceRequest PromptRequest ListRequest CallTool ReadResource GetPrompt ListEntries"
     ),
@@ -37,6 +39,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names.s
 
 if TYPE_CHECKING:
     from longshore.app import Server as Server
+    from longshore.auth.verifiers import TokenVerifier as TokenVerifier
     from longshore.client.client import Client as Client
     from longshore.client.sync import SyncClient as SyncClient
     from longshore.errors import AuthorizationError as AuthorizationError
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from longshore.protocol.content import Message as Message
     from longshore.protocol.content import ResourceLink as ResourceLink
     from longshore.protocol.content import Text as Text
+    from longshore.protocol.peer import Principal as Principal
     from longshore.protocol.questions import Ask as Ask
     from longshore.protocol.questions import Elicit as Elicit
     from longshore.protocol.questions import ElicitAnswer as ElicitAnswer

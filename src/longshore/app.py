@@ -17,6 +17,7 @@ from longshore.telemetry.recorder import Recorder
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
+    from longshore.auth.verifiers import TokenVerifier
     from longshore.config import Config, ForeignConfig
     from longshore.config.sections import CatalogForm
     from longshore.limits import Limits
@@ -44,7 +45,8 @@ class Server:
     - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
     - `app.add_toolset(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
-    - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
+    - `auth` says who may use it over HTTP: a token, keys of `[auth]` as a dict, or a `TokenVerifier`. It overrides the
+      configuration.
     - `lifespan` is called with the server and returns a context manager; `ctx.lifespan` is what that yields. It is
       entered before the first call and left when the process ends, within `lifespan_seconds`.
     - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
@@ -67,7 +69,7 @@ class Server:
         standards: LintPolicy = "warn",
         categories: Sequence[str] | None = None,
         waive: Mapping[str, str] | None = None,
-        auth: str | Mapping[str, Any] | None = None,
+        auth: str | Mapping[str, Any] | TokenVerifier | None = None,
         catalog: CatalogForm | None = None,
         pinned: Sequence[str] | None = None,
         lifespan: LifespanFactory | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard, cast, final
 
 from msgspec import Struct, structs
 
@@ -14,6 +14,7 @@ from longshore.config import Config, ForeignConfig
 from longshore.config.load import ConfigWatch
 from longshore.errors import ConfigError, LifespanFailed, RegistrationError
 from longshore.registry.catalog import Catalog
+from longshore.registry.source_location import refuse
 from longshore.server.engine import Engine
 from longshore.server.policy import CALL_TOOL, Admission, Policy
 from longshore.telemetry.recorder import Recorder
@@ -22,6 +23,7 @@ from longshore.transports.descriptors import is_unattended
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
 
+    from longshore.auth.verifiers import TokenVerifier
     from longshore.config.sections import CatalogForm
     from longshore.mounting.mount import Mounts
     from longshore.protocol.dialect import Dialect
@@ -64,7 +66,7 @@ class Runtime:
         recorder: Recorder,
         admission: Admission,
         policy: Policy,
-        auth: str | Mapping[str, Any] | None,
+        auth: str | Mapping[str, Any] | TokenVerifier | None,
         defaults: Mapping[str, Any],
         foreign: ForeignConfig | None,
         add_indexed: Callable[..., None],
@@ -73,7 +75,8 @@ class Runtime:
         self.policy = policy
         self.mounts: Mounts | None = None
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
-        self._auth = _auth_flags(auth)
+        self._verifier = auth if _is_verifier(auth) else None
+        self._auth = {} if self._verifier is not None else _auth_flags(auth)
         self._defaults, self._foreign, self._add_indexed = defaults, foreign, add_indexed
         self._given: Mapping[str, Any] | None = None
         """The flags; None: the server has not read any configuration."""
@@ -303,6 +306,7 @@ class Runtime:
             config=self.policy.config,
             makes_token=asks_token,
             console=self._has_console,
+            verifier=self._verifier,
             parts=self._load_parts,
             report=self._report_start,
             watch=self._start_watch,
@@ -331,7 +335,8 @@ class Runtime:
 
                 await to_thread(self._sinks.flush)  # not closed: the app may start again
 
-        return HttpApp(engine, self.policy.config, on_close=close, parts=self._load_parts())
+        parts, verifier = self._load_parts(), self._verifier
+        return HttpApp(engine, self.policy.config, on_close=close, parts=parts, verifier=verifier)
 
     # -- what is served beside MCP
 
@@ -577,13 +582,24 @@ def needs_one_process(toolsets: list[str], config: Config) -> ConfigError:
     )
 
 
+def _is_verifier(auth: Any) -> TypeGuard[TokenVerifier]:
+    """Whether it checks tokens. Raises RegistrationError for a verifier whose `verify` can't be awaited."""
+    verify: Any = getattr(auth, "verify", None)
+    if verify is None or isinstance(auth, type):
+        return False
+    if not verify.__code__.co_flags & 0x80:
+        refuse(verify, "verify of a token verifier is async", "async def verify(self, token: str) -> Principal | None")
+    return True
+
+
 def _auth_flags(auth: Any) -> dict[str, Any]:
     if auth is None or isinstance(auth, str):
         return {} if auth is None else {"auth.token": auth}
     if isinstance(auth, Mapping):
         return {f"auth.{key}": value for key, value in cast("Mapping[str, Any]", auth).items()}
     raise TypeError(
-        f"Server(auth=…) takes a token, or keys of [auth] as a dict, and this is a {type(auth).__name__}; "
+        "Server(auth=…) takes a token, keys of [auth] as a dict, or an object with `async def verify`, and this is a "
+        f"{'class' if isinstance(auth, type) else type(auth).__name__}; "
         'write auth={"issuer": "https://…", "jwks": "https://…"}: docs/authorization.md has all keys'
     )
 
