@@ -259,7 +259,7 @@ class Runtime:
 
             stdio.when_looping(HttpBeside(self._describe_served(True)).start)
             stdio.when_idle(stdio.open_loop)
-        if config.tools or config.toolsets or self.policy.pinned:
+        if config.tools or config.toolsets or self.policy.pinned or config.server.tags or config.server.exclude_tags:
             stdio.when_idle(self._warn_unmatched)
         if self._admission.standards is not None:
             stdio.when_idle(self._admission.report)
@@ -457,7 +457,8 @@ class Runtime:
             name for name in self.policy.pinned if self.mounts is None or name not in self.mounts.expected([name])
         ]
         groups = [(str(entry.toolset.name), entry.group or "") for entry in grouped]
-        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups, pinned):
+        tags = {tag for entry in self._catalog.tools.values() for tag in entry.tags}
+        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups, pinned, tags):
             self._recorder.problem("warning", line)
 
     # -- closing

@@ -230,15 +230,19 @@ class Policy:
         if chosen is not None:
             return chosen
         if handle is None:
-            return configuration.tool_enabled(self.config, entry.name, None, entry.group)
+            return configuration.tool_enabled(self.config, entry.name, None, entry.group, tags=entry.tags)
         if self.forms and entry.catalog_forms:  # `server.toolsets` need not name their toolset
             own = configuration.tool_config(self.config, entry.name).enabled
             return self.is_toolset_enabled(handle) if own is None else own
         whole = self._toolsets.get(handle.name)
         declared = handle.toolset.enabled
         return configuration.tool_enabled(
-            self.config, entry.name, handle.name, entry.group, declared=declared, whole=whole
+            self.config, entry.name, handle.name, entry.group, declared=declared, whole=whole, tags=entry.tags
         )
+
+    def hides(self, entry: Entry, principal: Principal) -> bool:
+        """Whether a caller is not to know of a tool, because it lacks the scopes for it."""
+        return self.config.server.hide_forbidden and bool(principal.lacks(entry.needed))
 
     def check_allowed(self, name: str, principal: Principal) -> None:
         """Raise ToolError for a tool that is not on offer, and Forbidden if a caller lacks the scopes for it."""
