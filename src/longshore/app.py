@@ -210,13 +210,14 @@ class Server:
         self._runtime.policy.set_enabled(name, False)
 
     def adopt(self, other: Server) -> None:
-        """Replace all declarations by those of another server, while this one runs. Sessions stay.
+        """Replace all declarations by those of another server, while this one runs. Sessions and the lifespan stay.
 
         Clients are notified that the lists have changed. Toolsets that were open are closed. Raises ConfigError if a
         toolset of the other server can't be initialised: then nothing is changed.
         """
         for handle in other.catalog.toolsets.values():
             handle.move(self)
+        self._runtime.policy.adopt_middleware(other._runtime.policy)
         for old in self.catalog.adopt(other.catalog):
             self._runtime.close_removed(old)
 

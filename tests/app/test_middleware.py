@@ -33,6 +33,7 @@ from longshore import (
     ToolError,
     ToolRequest,
 )
+from longshore.runtime import INDEX
 from posting import Session, ask_modern, bearer
 from posting import call as calling
 from serving import serve
@@ -378,6 +379,31 @@ def test_calls_are_counted_once() -> None:
     assert app.engine.tools["inline"].calls == 3
     assert entry.wrapped is app.engine.tools["inline"]
     assert app.engine.executor.calls == 3
+
+
+def test_a_toolset_that_is_imported_by_its_first_call_is_inside_of_it() -> None:
+    events: list[Any] = []
+    app = Server("t")
+    app.add_indexed(INDEX, "discovery")
+    app.add_middleware(Log("log", events))
+    help_text = text(call(app, "tool_help", {"name": "hello"}))
+    assert help_text.startswith("hello")
+    assert [each[:2] for each in events] == [("log", "tool_help"), ("log", "ended")]
+
+
+def test_a_reloaded_file_brings_its_own_middleware() -> None:
+    events: list[Any] = []
+    app = server(Log("old", events))
+
+    async def script(client: Peer) -> None:
+        await client.call_tool("inline", a=1)
+        app.adopt(server(Log("new", events)))
+        await client.call_tool("inline", a=1)
+        app.adopt(server())
+        await client.call_tool("inline", a=1)
+
+    converse(app, script)
+    assert [name for name, tool, *_ in events if tool == "inline"] == ["old", "new"]
 
 
 # -- mounted servers and the forms of the catalogue

@@ -132,6 +132,7 @@ class MiddlewareStack:
     def wrap(self, entry: Entry) -> None:
         """Set `wrapped`, the entry that runs middleware around this one. It stays the same object as this changes."""
         if not self._hooks.get(entry.kind):
+            entry.wrapped = None
             return
         if entry.wrapped is None:
             entry.wrapped = msgspec.structs.replace(entry)

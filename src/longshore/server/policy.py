@@ -169,6 +169,13 @@ class Policy:
             self.middleware = MiddlewareStack()
         self.middleware.add(middleware)
 
+    def adopt_middleware(self, other: Policy) -> None:
+        """Run the middleware of another server in place of this one's, from the next offer on."""
+        if self.middleware is not None or other.middleware is not None:
+            from longshore.server.middleware import MiddlewareStack
+
+            self.middleware = other.middleware or MiddlewareStack()
+
     def _wrapped(self, middleware: MiddlewareStack, offered: dict[str, Entry]) -> dict[str, Entry]:
         """The offered tools, with those in their place that middleware runs around."""
         for entry in self._catalog.entries():
