@@ -249,3 +249,18 @@ def test_calls_wait_for_the_state_and_fail_plainly_if_it_can_not_be_opened() -> 
     assert text(refused) == "the server could not open what its tools need; its log says why"
     assert (text(direct), text(blocking)) == ("open shop", "the database")
     assert events == ["open shop", "close"]
+
+
+def test_an_asgi_server_is_told_that_the_start_has_failed() -> None:
+    app = server([], fails=1).asgi()
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    run(app({"type": "lifespan"}, receive, send))
+    text = "the lifespan did not open: OSError: the database is down"
+    assert sent == [{"type": "lifespan.startup.failed", "message": text}]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
-from http_process.serverproc import start
+from http_process.serverproc import launch, start
 from waiting import eventually
 
 from .conftest import Workshop
@@ -109,10 +110,7 @@ def test_a_lifespan_that_does_not_open_ends_the_process_after_the_calls_that_wai
 
 def test_a_server_without_calls_never_opens_it(workshop: Workshop) -> None:
     workshop.write(SERVER)
-    argv = [*("python", "-m", "longshore", "serve"), "server.py"]
-    import sys
-
-    done = workshop.run([sys.executable, *argv[1:]], initialize())
+    done = workshop.run([sys.executable, "-m", "longshore", "serve", "server.py"], initialize())
     assert done.returncode == 0
     assert events(workshop.folder) == []
 
@@ -123,3 +121,14 @@ def test_each_http_process_opens_and_closes_its_own(workers: str) -> None:
         assert events(server.folder) == ["open"] * int(workers)
         server.stop(signal.SIGTERM)
         assert sorted(events(server.folder)) == sorted(["open", "close"] * int(workers))
+
+
+def test_an_http_process_whose_state_can_not_be_opened_ends_with_an_error(tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    server = launch(tmp_path, SERVER)
+    try:
+        assert server.wait() == 1
+        assert "the lifespan did not open: OSError: no database here" in server.stderr.splitlines()
+        assert server.address is None
+    finally:
+        server.close()
