@@ -225,6 +225,19 @@ def test_what_it_raises_by_mistake_is_masked() -> None:
     assert "secret" not in text(found)
 
 
+@pytest.mark.parametrize("run", ["inline", "thread"])
+@pytest.mark.parametrize("kind", [StopIteration, SystemExit, KeyboardInterrupt, ValueError])
+def test_whatever_a_handler_raises_inside_of_it_the_call_is_answered(run: str, kind: type[BaseException]) -> None:
+    app = Server("t")
+
+    @app.tool(run=run)  # type: ignore[call-overload]
+    def wrong() -> str:
+        raise kind
+
+    app.add_middleware(Log("log", []))
+    assert "failed unexpectedly" in text(call(app, "wrong"))
+
+
 def test_a_raw_tool_runs_inside_of_it_too() -> None:
     events: list[Any] = []
     app = server(Log("log", events))

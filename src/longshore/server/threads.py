@@ -43,6 +43,9 @@ class Part(Struct, eq=False):
                     self.value = self.work()
                 finally:
                     deactivate(token)
+        except StopIteration as problem:  # a future does not take it, and coroutines raise this in its place
+            self.problem = RuntimeError("the handler raised StopIteration")
+            self.problem.__cause__ = problem
         except BaseException as problem:
             self.problem = problem
 
