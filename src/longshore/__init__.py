@@ -10,6 +10,11 @@ __version__ = "0.1.0"
 _MODULES = {
     "longshore.app": "Server",
     "longshore.server.context": "Context",
+    "longshore.auth.verifiers": "TokenVerifier",
+    "longshore.protocol.peer": "Principal",
+    "longshore.server.middleware": (
+        "Middleware ToolRequest ResourceRequest PromptRequest ListRequest CallTool ReadResource GetPrompt ListEntries"
+    ),
     "longshore.registry.toolset": "Toolset tool resource prompt",
     "longshore.registry.handles": "HandleTable",
     "longshore.registry.tool": "Tool",
@@ -34,6 +39,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names.s
 
 if TYPE_CHECKING:
     from longshore.app import Server as Server
+    from longshore.auth.verifiers import TokenVerifier as TokenVerifier
     from longshore.client.client import Client as Client
     from longshore.client.sync import SyncClient as SyncClient
     from longshore.errors import AuthorizationError as AuthorizationError
@@ -65,6 +71,7 @@ if TYPE_CHECKING:
     from longshore.protocol.content import Message as Message
     from longshore.protocol.content import ResourceLink as ResourceLink
     from longshore.protocol.content import Text as Text
+    from longshore.protocol.peer import Principal as Principal
     from longshore.protocol.questions import Ask as Ask
     from longshore.protocol.questions import Elicit as Elicit
     from longshore.protocol.questions import ElicitAnswer as ElicitAnswer
@@ -88,6 +95,15 @@ if TYPE_CHECKING:
     from longshore.schema.annotations import Hidden as Hidden
     from longshore.schema.header_params import Header as Header
     from longshore.server.context import Context as Context
+    from longshore.server.middleware import CallTool as CallTool
+    from longshore.server.middleware import GetPrompt as GetPrompt
+    from longshore.server.middleware import ListEntries as ListEntries
+    from longshore.server.middleware import ListRequest as ListRequest
+    from longshore.server.middleware import Middleware as Middleware
+    from longshore.server.middleware import PromptRequest as PromptRequest
+    from longshore.server.middleware import ReadResource as ReadResource
+    from longshore.server.middleware import ResourceRequest as ResourceRequest
+    from longshore.server.middleware import ToolRequest as ToolRequest
 
 __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 

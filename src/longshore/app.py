@@ -15,6 +15,9 @@ from longshore.server.policy import Admission, Policy, declare
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+
+    from longshore.auth.verifiers import TokenVerifier
     from longshore.config import Config, ForeignConfig
     from longshore.config.sections import CatalogForm
     from longshore.limits import Limits
@@ -24,8 +27,13 @@ if TYPE_CHECKING:
     from longshore.registry.tool_lint import LintPolicy
     from longshore.registry.toolset import Toolset
     from longshore.server.engine import Engine
+    from longshore.server.lifespan import Lifespan
+    from longshore.server.middleware import Middleware
     from longshore.telemetry.recorder import Listener
     from longshore.transports.http.app import HttpApp
+
+    LifespanFactory = Callable[["Server"], AbstractAsyncContextManager[Any] | AbstractContextManager[Any]]
+    """Makes the context manager of a server's lifespan."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +45,10 @@ class Server:
     - Declare with `@app.tool`, `@app.resource(uri)`, `@app.prompt`; the functions come back unchanged.
     - `app.add_toolset(toolset)`, `app.add_tool(Tool(…), handler)`; all of it also while the server runs.
     - `app.run()` serves stdio until the client disconnects, `app.run(http=True)` HTTP.
-    - `auth` says who may use it over HTTP: a token, or keys of `[auth]` as a dict. It overrides the configuration.
+    - `auth` says who may use it over HTTP: a token, keys of `[auth]` as a dict, or a `TokenVerifier`. It overrides the
+      configuration.
+    - `lifespan` is called with the server and returns a context manager; `ctx.lifespan` is what that yields. It is
+      entered before the first call and left when the process ends, within `lifespan_seconds`.
     - `defaults` are configuration that files, variables and flags override: `{"server.timeout": 5}`.
     - `catalog` says how tools are listed: "full"; "search" or "code", where tools that find and call them stand in for
       them. `pinned` names tools that are listed in any case. The configuration overrides both.
@@ -62,9 +73,11 @@ class Server:
         standards: LintPolicy = "warn",
         categories: Sequence[str] | None = None,
         waive: Mapping[str, str] | None = None,
-        auth: str | Mapping[str, Any] | None = None,
+        auth: str | Mapping[str, Any] | TokenVerifier | None = None,
         catalog: CatalogForm | None = None,
         pinned: Sequence[str] | None = None,
+        lifespan: LifespanFactory | None = None,
+        lifespan_seconds: float | None = None,
         defaults: Mapping[str, Any] | None = None,
         foreign: ForeignConfig | None = None,
         **unknown: Never,
@@ -82,7 +95,9 @@ class Server:
         extra = {"title": title, "description": description, "websiteUrl": website_url, "icons": list(icons) or None}
         info.update({key: value for key, value in extra.items() if value is not None})
         check_form(catalog, "Server")
-        policy = Policy(self.catalog, limits, instructions, catalog, pinned)
+        policy = Policy(
+            self.catalog, limits, instructions, catalog, pinned, self._read_lifespan(lifespan, lifespan_seconds)
+        )
         self._runtime = Runtime(
             info,
             self.catalog,
@@ -94,6 +109,13 @@ class Server:
             foreign,
             self.add_indexed,
         )
+
+    def _read_lifespan(self, make: LifespanFactory | None, seconds: float | None) -> Lifespan | None:
+        if make is None:
+            return None
+        from longshore.server.lifespan import Lifespan
+
+        return Lifespan(make, self, seconds, self.recorder.problem, self.catalog.entries_completed)
 
     # -- declaring
 
@@ -190,13 +212,14 @@ class Server:
         self._runtime.policy.set_enabled(name, False)
 
     def adopt(self, other: Server) -> None:
-        """Replace all declarations by those of another server, while this one runs. Sessions stay.
+        """Replace all declarations by those of another server, while this one runs. Sessions and the lifespan stay.
 
         Clients are notified that the lists have changed. Toolsets that were open are closed. Raises ConfigError if a
         toolset of the other server can't be initialised: then nothing is changed.
         """
         for handle in other.catalog.toolsets.values():
             handle.move(self)
+        self._runtime.policy.adopt_middleware(other._runtime.policy)
         for old in self.catalog.adopt(other.catalog):
             self._runtime.close_removed(old)
 
@@ -239,6 +262,11 @@ class Server:
     def unmount(self, prefix: str) -> None:
         """Remove a mounted server with all that it offers, and close the connection to it."""
         self.remove_toolset(prefix)
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Run middleware around requests, inside of those that were added before: the first one is the outermost."""
+        self._runtime.policy.add_middleware(middleware)
+        self.catalog.entries_completed()
 
     def resource_changed(self, uri: str) -> None:
         """Notify subscribers of this resource that it should be read again. May be called from any thread."""

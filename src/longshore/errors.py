@@ -46,6 +46,10 @@ class SandboxUnavailable(LongshoreError):
         self.what, self.fix = what, fix
 
 
+class LifespanFailed(LongshoreError):
+    """The state that a server opens at its start could not be opened: says which exception was raised."""
+
+
 class TargetError(LongshoreError):
     """`longshore serve TARGET` could not find or load a server there."""
 

@@ -122,6 +122,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     session_bytes: int = 64 << 10
     """One stored session: the capabilities and name of its client, and the URIs that it watches."""
 
+    session_state_bytes: int = 64 << 10
+    """What the calls of one session keep (`ctx.session.state`), all keys together. Each change writes it whole."""
+
     streams: int = 64
     """Open HTTP streams of one session."""
 

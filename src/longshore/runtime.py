@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard, cast, final
 
 from msgspec import Struct, structs
 
 from longshore import config as configuration
 from longshore.config import Config, ForeignConfig
 from longshore.config.load import ConfigWatch
-from longshore.errors import ConfigError, RegistrationError
+from longshore.errors import ConfigError, LifespanFailed, RegistrationError
 from longshore.registry.catalog import Catalog
+from longshore.registry.source_location import refuse
 from longshore.server.engine import Engine
 from longshore.server.policy import CALL_TOOL, Admission, Policy
 from longshore.telemetry.recorder import Recorder
 from longshore.transports.descriptors import is_unattended
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, Task
 
+    from longshore.auth.verifiers import TokenVerifier
     from longshore.config.sections import CatalogForm
     from longshore.config.trust import TrustedEdits
     from longshore.mounting.mount import Mounts
@@ -48,6 +50,8 @@ CONSOLE: Final = "longshore.console.part:make_console"
 
 INDEX: Final = os.path.join(os.path.dirname(__file__), "toolsets", "index.json")
 """What `python -m longshore.builtin` writes of our toolsets, so that a start imports none of them."""
+ANSWER_SECONDS: Final = 0.05
+"""For the answers to calls that wait for a lifespan which can't be opened, before the process ends."""
 FORM_TOOLSETS: Final = {"catalog": CALL_TOOL, "code": "run_code"}
 """The toolsets that find and call tools which are not listed, each with a tool that tells whether it is there."""
 
@@ -63,7 +67,7 @@ class Runtime:
         recorder: Recorder,
         admission: Admission,
         policy: Policy,
-        auth: str | Mapping[str, Any] | None,
+        auth: str | Mapping[str, Any] | TokenVerifier | None,
         defaults: Mapping[str, Any],
         foreign: ForeignConfig | None,
         add_indexed: Callable[..., None],
@@ -72,7 +76,8 @@ class Runtime:
         self.policy = policy
         self.mounts: Mounts | None = None
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
-        self._auth = _auth_flags(auth)
+        self._verifier = auth if _is_verifier(auth) else None
+        self._auth = {} if self._verifier is not None else _auth_flags(auth)
         self._defaults, self._foreign, self._add_indexed = defaults, foreign, add_indexed
         self._given: Mapping[str, Any] | None = None
         """The flags; None: the server has not read any configuration."""
@@ -87,6 +92,7 @@ class Runtime:
         """Whether HTTP is served beside stdio."""
         self.acts_on_machine = False
         """Whether its tools act on this machine: see `Server`."""
+        self._lifespan_problem: LifespanFailed | None = None
         self.shows_console = False
         """Whether the console is among them, unless the configuration says otherwise."""
 
@@ -248,12 +254,15 @@ class Runtime:
             if handle is not None and handle.lazy is not None:
                 stdio.when_quiet(handle.import_early)
         stdio.when_looping(self._start_watch)
+        if self.policy.lifespan is not None:
+            stdio.when_idle(stdio.open_loop)
+            stdio.when_looping(partial(self._open_lifespan, end=stdio.end_soon))
         if self.serves_beside:
             from longshore.transports.http_server.beside import HttpBeside
 
             stdio.when_looping(HttpBeside(self._describe_served(True)).start)
             stdio.when_idle(stdio.open_loop)
-        if config.tools or config.toolsets or self.policy.pinned:
+        if config.tools or config.toolsets or self.policy.pinned or config.server.tags or config.server.exclude_tags:
             stdio.when_idle(self._warn_unmatched)
         if self._admission.standards is not None:
             stdio.when_idle(self._admission.report)
@@ -262,6 +271,20 @@ class Runtime:
         finally:
             self._close(process, stdio.cancel_tasks)
         process.leave()
+        if self._lifespan_problem is not None:
+            raise self._lifespan_problem
+
+    def _open_lifespan(self, loop: AbstractEventLoop, end: Callable[[], object]) -> None:
+        """Open the lifespan. If that fails, end serving a moment later: calls that wait for it are answered first."""
+        assert self.policy.lifespan is not None
+
+        def opened(task: Task[None]) -> None:
+            problem = None if task.cancelled() else task.exception()
+            if isinstance(problem, LifespanFailed):
+                self._lifespan_problem = problem
+                loop.call_later(ANSWER_SECONDS, end)
+
+        loop.create_task(self.policy.lifespan.open()).add_done_callback(opened)
 
     def serve_http(self, flags: Mapping[str, Any] | None, config_path: str | None) -> None:
         """Serve over HTTP, with as many processes as the configuration says."""
@@ -286,6 +309,7 @@ class Runtime:
             config=self.policy.config,
             makes_token=makes_token,
             console=self._has_console,
+            verifier=self._verifier,
             parts=self._load_parts,
             report=self._report_start,
             watch=self._start_watch,
@@ -308,12 +332,15 @@ class Runtime:
 
         async def close() -> None:
             await self._closer.close_all(closing.values())
+            if self.policy.lifespan is not None:
+                await self.policy.lifespan.close(engine.limits.stop_seconds)
             if self._sinks is not None:
                 from asyncio import to_thread
 
                 await to_thread(self._sinks.flush)  # not closed: the app may start again
 
-        return HttpApp(engine, self.policy.config, on_close=close, parts=self._load_parts())
+        parts, verifier = self._load_parts(), self._verifier
+        return HttpApp(engine, self.policy.config, on_close=close, parts=parts, verifier=verifier)
 
     # -- what is served beside MCP
 
@@ -473,7 +500,8 @@ class Runtime:
             name for name in self.policy.pinned if self.mounts is None or name not in self.mounts.expected([name])
         ]
         groups = [(str(entry.toolset.name), entry.group or "") for entry in grouped]
-        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups, pinned):
+        tags = {tag for entry in self._catalog.tools.values() for tag in entry.tags}
+        for line in configuration.unmatched(config, tools, self._catalog.toolsets, groups, pinned, tags):
             self._recorder.problem("warning", line)
 
     # -- closing
@@ -496,10 +524,14 @@ class Runtime:
         return self.engine.limits.stop_seconds / 3
 
     def _extra_seconds(self, unopened: bool = False) -> float:
-        """How much longer than its share the slowest `stop` may take, of the toolsets that are open, or of all."""
+        """How much longer than their shares the slowest `stop` may take, of the toolsets that are open, or of all, and
+        then the end of the lifespan.
+        """
         handles = tuple(self._catalog.toolsets.values())
         own = [each.toolset.stop_seconds or 0.0 for each in handles if unopened or each.needs_closing]
-        return max([self._share, *own]) - self._share
+        lifespan, share = self.policy.lifespan, self._share
+        after = lifespan.seconds if lifespan is not None and (unopened or lifespan.needs_closing) else None
+        return max([share, *own]) - share + max(share, after or 0.0) - share
 
     def _close(self, process: Any, cancel_tasks: Callable[[], None] = lambda: None) -> None:
         from longshore.transports.process import release_threads
@@ -511,6 +543,8 @@ class Runtime:
 
             loop = loop or asyncio.new_event_loop()
             loop.run_until_complete(self._closer.close_all(handles, self._share))
+        if self.policy.lifespan is not None and self.policy.lifespan.needs_closing and loop is not None:
+            loop.run_until_complete(self.policy.lifespan.close(self._share))
         cancel_tasks()
         process.end()
         if loop is not None and not loop.is_running():
@@ -605,13 +639,24 @@ def needs_one_process(toolsets: list[str], config: Config) -> ConfigError:
     )
 
 
+def _is_verifier(auth: Any) -> TypeGuard[TokenVerifier]:
+    """Whether it checks tokens. Raises RegistrationError for a verifier whose `verify` can't be awaited."""
+    verify: Any = getattr(auth, "verify", None)
+    if verify is None or isinstance(auth, type):
+        return False
+    if not verify.__code__.co_flags & 0x80:
+        refuse(verify, "verify of a token verifier is async", "async def verify(self, token: str) -> Principal | None")
+    return True
+
+
 def _auth_flags(auth: Any) -> dict[str, Any]:
     if auth is None or isinstance(auth, str):
         return {} if auth is None else {"auth.token": auth}
     if isinstance(auth, Mapping):
         return {f"auth.{key}": value for key, value in cast("Mapping[str, Any]", auth).items()}
     raise TypeError(
-        f"Server(auth=…) takes a token, or keys of [auth] as a dict, and this is a {type(auth).__name__}; "
+        "Server(auth=…) takes a token, keys of [auth] as a dict, or an object with `async def verify`, and this is a "
+        f"{'class' if isinstance(auth, type) else type(auth).__name__}; "
         'write auth={"issuer": "https://…", "jwks": "https://…"}: docs/authorization.md has all keys'
     )
 

@@ -98,6 +98,7 @@ def test_a_snippet_runs_and_answers_as_the_page_says(
 
 def test_the_page_names_everything_that_there_is() -> None:
     page = PAGE.read_text()
+    others = "".join(PAGE.with_name(name).read_text() for name in ("middleware.md", "authorization.md"))
     for option in (*ToolOptions.__struct_fields__, "replace"):
         assert option == "replay" or f"{option}=" in page, option
     for name in longshore.__all__:
@@ -107,7 +108,7 @@ def test_the_page_names_everything_that_there_is() -> None:
         value = getattr(longshore, name)
         if ".client" in home or (inspect.isclass(value) and issubclass(value, longshore.ClientError)):
             continue  # docs/client.md tells of these
-        assert home == "longshore.protocol.questions" or name in page or name == "Declined", name
+        assert home == "longshore.protocol.questions" or name in page + others or name == "Declined", name
     members = {name for name, _ in inspect.getmembers(Context) if not name.startswith("_")} - ASKING
     for name in members - {"debug", "warning", "error", "log"}:
         assert re.search(rf"\b{name}\b", page), name

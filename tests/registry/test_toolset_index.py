@@ -31,6 +31,8 @@ DERIVED = {
     "completions",
     "offered",
     "shown",
+    "waits",
+    "wrapped",
 }
 """Fields that are counted, or follow from others and the configuration."""
 MADE = {"toolset", "template", "scopes", "describe", "asked", "parameters"}

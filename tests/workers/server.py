@@ -55,6 +55,17 @@ def make(limits: Limits | None = None) -> Server:
         """Which process this is."""
         return str(os.getpid())
 
+    @app.tool
+    async def keep(key: str, value: str, ctx: Context) -> str:
+        """Keep a value in the session."""
+        await ctx.session.state.set(key, value)
+        return str(os.getpid())
+
+    @app.tool
+    def kept(key: str, ctx: Context) -> str:
+        """What the session keeps; on a thread."""
+        return str(ctx.session.state.get(key, "nothing"))
+
     @app.tool(timeout=False)
     async def walk(name: str, to: int, ctx: Context) -> str:
         """Tell of each step, and take it when it is allowed."""

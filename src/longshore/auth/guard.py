@@ -25,6 +25,7 @@ from longshore.auth.static_tokens import StaticTokens
 from longshore.auth.verifiers import (
     IssuerUnavailable,
     RejectedToken,
+    TokenVerifier,
     Verified,
     VerifiedTokens,
     Verifier,
@@ -65,6 +66,7 @@ class Guard:
         *,
         resource: str,
         extra_token: str | None = None,
+        verifier: TokenVerifier | None = None,
         resource_name: str | None = None,
         known_scopes: Callable[[], frozenset[str]] = frozenset,
         report: Callable[[str], object] = lambda _: None,
@@ -81,6 +83,7 @@ class Guard:
         self._scopes: frozenset[str] = frozenset()
         self._servers: list[str] = []
         self._verifiers: list[Verifier] = []
+        self._own = verifier
         self._challenges = Challenges(None, self._scopes)
         checked = auth.mode != "off" and self._configure(auth, tokens, resource, extra_token)
         self.optional = checked and auth.mode == "optional"
@@ -95,8 +98,8 @@ class Guard:
         """Apply the settings; False if there is nothing to check a credential with."""
         self._static = StaticTokens(auth, tokens, extra_token)
         self.warnings += self._static.warnings
-        any_verifier = len(self._static) > 0 or settings.has_server(auth)
-        settings.check(auth, any_verifier)
+        any_verifier = len(self._static) > 0 or settings.has_server(auth) or self._own is not None
+        settings.check(auth, any_verifier, self._own is not None)
         if not any_verifier:
             return False
         self._resource = canonical("http.public_url", resource)
@@ -107,7 +110,7 @@ class Guard:
         self._reader = CredentialReader(auth.key_header, auth.cookie)
         self._cookie = auth.cookie
         audience = auth.audience or self._resource
-        self._verifiers = make_verifiers(auth, audience, self._verified.clear_expiring, self._clock)
+        self._verifiers = make_verifiers(auth, audience, self._verified.clear_expiring, self._clock, self._own)
         return True
 
     def check(self, headers: Headers, same_origin: bool, is_local: bool = True) -> Principal | Refusal | None:

@@ -17,14 +17,17 @@ def has_server(auth: AuthConfig) -> bool:
     return auth.jwks is not None or auth.introspection_url is not None
 
 
-def check(auth: AuthConfig, any_verifier: bool) -> None:
-    """Refuse settings that check nothing, or that nothing could pass. Raises ConfigError."""
+def check(auth: AuthConfig, any_verifier: bool, is_own: bool = False) -> None:
+    """Refuse settings that check nothing, or that nothing could pass. Raises ConfigError.
+
+    `is_own`: the server's author checks tokens.
+    """
     if auth.mode == "required" and not any_verifier:
         raise ConfigError(f'auth.mode is "required", but nothing says who may come in; {_HOW}')
     if auth.jwks is not None and auth.issuer is None:
         raise ConfigError("auth.issuer: not set; auth.jwks needs it, to be compared with the `iss` of tokens")
     idle = [key for key in ("issuer", "audience", "authorization_servers") if getattr(auth, key)]
-    if idle and not has_server(auth):
+    if idle and not (has_server(auth) or is_own):
         raise ConfigError(f"auth.{idle[0]}: no access token can be checked; set auth.jwks or auth.introspection_url")
     for key in ("introspection_client", "introspection_secret"):
         if getattr(auth, key) is not None and auth.introspection_url is None:

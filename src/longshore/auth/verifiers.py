@@ -6,17 +6,17 @@ import asyncio
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Protocol, final
+from typing import Any, Protocol, final
 from urllib.parse import quote, quote_plus, urlencode
 
 import msgspec
 from msgspec import Struct
 
-from longshore.auth.settings import trusted
+from longshore.auth.settings import has_server, trusted
 from longshore.config.sections import AuthConfig
 from longshore.errors import ConfigError, ConnectError
 from longshore.http_client.pool import HttpClient
-from longshore.protocol.peer import Principal
+from longshore.protocol.peer import ANONYMOUS, Principal
 
 SECONDS = 5.0
 """From the request to the last byte of the response. A user waits for it."""
@@ -29,6 +29,9 @@ KNOWN_SECONDS = 60.0
 
 LEEWAY_SECONDS = 60.0
 """How far the issuer's clock may be ahead of ours. There is none after the expiry: it only ends a token early."""
+
+_RESERVED = frozenset({"", Principal().name, ANONYMOUS.name})
+"""The names of callers without a token."""
 
 _SUBJECT_CHARACTERS = 255
 """OpenID Connect's own limit."""
@@ -134,11 +137,63 @@ class Verifier(Protocol):
         ...
 
 
+class TokenVerifier(Protocol):
+    """Checks bearer tokens in an author's own way, as `Server(…, auth=MyVerifier())`.
+
+    A result is cached for a minute: a revoked token works for at most this long after.
+    """
+
+    async def verify(self, token: str) -> Principal | None:
+        """The caller that a token belongs to; None: the token is not valid.
+
+        An exception, or no answer within five seconds, means that the token can't be checked now: the client gets 503.
+        """
+        ...
+
+
+@final
+class AuthorsVerifier:
+    """The verifier of a server's author, behind the deadline and the checks that all verifiers have."""
+
+    def __init__(self, verifier: TokenVerifier, clock: Callable[[], float], seconds: float = SECONDS) -> None:
+        self._verifier, self._clock, self._seconds = verifier, clock, seconds
+        self._name = type(verifier).__qualname__
+
+    def takes(self, token: bytes) -> bool:  # noqa: ARG002 - it is asked about any token
+        return True
+
+    async def verify(self, token: bytes) -> Verified:
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer = await self._verifier.verify(token.decode("ascii"))
+        except TimeoutError:
+            raise IssuerUnavailable(f"{self._name}.verify did not end within {self._seconds:g} s") from None
+        except Exception as problem:
+            raise IssuerUnavailable(f"{self._name}.verify raised {type(problem).__name__}: {problem}") from None
+        found: Any = answer
+        if found is None:
+            raise RejectedToken("the token is not valid")
+        if not isinstance(found, Principal):
+            what = f"returned a {type(found).__name__}; it returns a Principal, or None for a token that is not valid"
+            raise IssuerUnavailable(f"{self._name}.verify {what}")
+        if found.name in _RESERVED or len(found.name) > _SUBJECT_CHARACTERS or not found.name.isprintable():
+            raise IssuerUnavailable(f"{self._name}.verify returned a Principal that can't be named {found.name[:40]!r}")
+        now = self._clock()
+        return Verified(found, now, now + KNOWN_SECONDS)
+
+
 def make_verifiers(
-    auth: AuthConfig, audience: str, removed: Callable[[], None], clock: Callable[[], float]
+    auth: AuthConfig,
+    audience: str,
+    removed: Callable[[], None],
+    clock: Callable[[], float],
+    own: TokenVerifier | None = None,
 ) -> list[Verifier]:
-    """The configured verifiers, in the order in which they are tried. `removed`: a key was withdrawn."""
-    found: list[Verifier] = []
+    """The verifiers, in the order in which they are tried. `removed`: a key was withdrawn; `own` is the author's."""
+    if own is not None and has_server(auth):
+        key = "jwks" if auth.jwks is not None else "introspection_url"
+        raise ConfigError(f"auth.{key}: the server checks tokens in its own way, Server(auth=…); leave one of them out")
+    found: list[Verifier] = [] if own is None else [AuthorsVerifier(own, clock)]
     if auth.jwks is not None:
         try:
             from longshore.auth.jwt import JwtVerifier

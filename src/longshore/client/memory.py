@@ -13,6 +13,7 @@ from longshore.client.channel import Channel, ChannelEvents, FrameInfo
 from longshore.errors import ConnectionLost
 from longshore.registry.toolset import ToolsetCloser, ToolsetHandle
 from longshore.server.engine import Engine
+from longshore.server.lifespan import Lifespan
 from longshore.server.link import Link
 from longshore.telemetry.stderr import print_problem
 
@@ -65,6 +66,15 @@ class MemoryChannel(Channel):
         else:
             self._home = home
             self._link = _Back(self, loop.call_soon_threadsafe)
+        if self._use is not None and self._engine.policy.lifespan is not None:
+            await self._open_lifespan(self._engine.policy.lifespan)
+
+    async def _open_lifespan(self, lifespan: Lifespan) -> None:
+        try:
+            await lifespan.open()
+        except BaseException:
+            await self.close()
+            raise
 
     def send(self, frame: bytes, info: FrameInfo) -> None:
         link = self._link
@@ -117,6 +127,8 @@ class MemoryChannel(Channel):
         await closer.close_all(handles, self._engine.limits.stop_seconds)
         for handle in handles:
             handle.ready = handle.stateless  # the next connection starts it again
+        if self._engine.policy.lifespan is not None:
+            await self._engine.policy.lifespan.close(self._engine.limits.stop_seconds)
 
     def _leave(self, link: _Back) -> None:
         self._engine.detach(link)

@@ -72,6 +72,15 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     toolsets: list[str] | None = None
     """Offer only these toolsets, whatever their own tables say. Unset: all that are enabled."""
 
+    tags: list[str] | None = None
+    """Offer only tools that have one of these tags, and those that an own table enables. Unset: all."""
+
+    exclude_tags: list[str] = []
+    """Offer no tools that have one of these tags, but for those that an own table enables."""
+
+    hide_forbidden: bool = False
+    """Hide from each caller the tools whose scopes it lacks: no list shows them, and a call finds no such tool."""
+
     roots: Folders = []
     """Folders that tools may touch. Unset: the working directory, or a folder of its own if that is / or the home."""
 
@@ -445,6 +454,8 @@ FLAGS = {
     "--debug": "server.debug",
     "--catalog": "server.catalog",
     "--toolsets": "server.toolsets",
+    "--tags": "server.tags",
+    "--exclude-tags": "server.exclude_tags",
     "--root": "server.roots",
 }
 """Options that set a key, of every transport. The fast entry handles them; others go through the command line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Literal
 
 from longshore.config.sections import ENV_MARK, Config, ToolConfig, ToolsetConfig, dotted, env_form, quote, variable_of
@@ -55,15 +55,19 @@ def tool_enabled(
     *,
     declared: bool = True,
     whole: bool | None = None,
+    tags: Collection[str] = (),
 ) -> bool:
     """Whether the tool is offered. Its own table wins, so one tool of a disabled toolset can stay enabled.
 
     `declared` is what the toolset says of itself, `whole` what overrides its table. A tool with a group is offered if
-    the table names the group.
+    the table names the group; then its tags decide.
     """
     own = tool_config(config, tool).enabled
     if own is not None:
         return own
+    only, without = config.server.tags, config.server.exclude_tags
+    if (only is not None and not any(tag in only for tag in tags)) or any(tag in without for tag in tags):
+        return False
     enabled = toolset_enabled(config, toolset, declared) if whole is None else whole
     return enabled and (group is None or group in toolset_config(config, toolset).groups)
 
@@ -99,10 +103,12 @@ def unmatched(
     toolsets: Iterable[str],
     groups: Iterable[tuple[str, str]] = (),
     pinned: Iterable[str] = (),
+    tags: Collection[str] = (),
 ) -> list[str]:
-    """A warning for each table without a tool or toolset, and each group that no tool has, with the nearest name.
+    """A warning for each table without a tool or toolset, and each group or tag that no tool has, with the nearest.
 
-    `groups` are those that tools have, each with its toolset; `pinned` are names of tools, which may be unknown too.
+    `groups` are those that tools have, each with its toolset, and `tags` theirs; `pinned` are names of tools, which may
+    be unknown too.
     """
     from longshore.nearest import did_you_mean
 
@@ -123,6 +129,9 @@ def unmatched(
                 found.append((dotted(("toolsets", table, "groups")), f"no tool has the group {quote(group)}{near}"))
     absent = [name for name in pinned if name not in present["tools"]]
     found += [("server.pinned", f"no tool {quote(name)}{did_you_mean(name, present['tools'])}") for name in absent]
+    for key, named in (("server.tags", config.server.tags or ()), ("server.exclude_tags", config.server.exclude_tags)):
+        unknown = [tag for tag in named if tag not in tags]
+        found += [(key, f"no tool has the tag {quote(tag)}{did_you_mean(tag, tags)}") for tag in unknown]
     return [f"{_where(config, key)}: {key}: {text}" for key, text in found]
 
 

@@ -38,6 +38,7 @@ class Session(Generic[Row]):
         "peer",
         "queue",
         "rows",
+        "state",
         "subscriptions",
     )
 
@@ -50,6 +51,8 @@ class Session(Generic[Row]):
         self.next_ask = 0
         self.client_roots: Any = None
         """What the client says of its roots, once a call has needed them."""
+        self.state: Any = None
+        """Where its calls keep values for one another, once a call has needed it."""
         self.name = "longshore"
         """The prefix of the ids of our own requests. Processes that serve one session each have their own."""
         self.declared: frozenset[str] = frozenset()

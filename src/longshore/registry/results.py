@@ -70,7 +70,7 @@ def _structured_renderer(output: Output) -> Render:
 
 def _enforced(value: CallResult, output: Output) -> CallResult:
     """An author's CallResult where a type was declared: its structured part must be of that type."""
-    result = _whole(value)
+    result = copy_result(value)
     if result.is_error is True:
         return result
     if result.structured is UNSET:
@@ -106,7 +106,7 @@ def schema_renderer(check: Callable[[Any], list[str]], schema: Mapping[str, Any]
 def render_data(value: Any, _: Any) -> CallResult:
     """Data as text and as structured content; a whole result as it is."""
     if value.__class__ is CallResult:
-        return _whole(value)
+        return copy_result(value)
     raw = encode(value)
     return CallResult([Text(raw.decode())], Raw(raw))
 
@@ -114,7 +114,7 @@ def render_data(value: Any, _: Any) -> CallResult:
 def render_raw(value: Any, _: Any) -> CallResult:
     """The result of a raw handler: a CallResult, or the JSON object that MCP defines. Nothing is added."""
     if value.__class__ is CallResult:
-        return _whole(value)
+        return copy_result(value)
     if isinstance(value, dict) and isinstance(value.get("content"), list):  # pyright: ignore[reportUnknownMemberType]
         fields = cast(dict[str, Any], value)
         return CallResult(
@@ -127,8 +127,8 @@ def render_raw(value: Any, _: Any) -> CallResult:
     raise OutputMismatch(f"a raw handler returns a CallResult or an object with `content`, not {kind}")
 
 
-def _whole(value: CallResult) -> CallResult:
-    """A copy of an author's result with everything encoded. The original stays as it is: it may be returned again."""
+def copy_result(value: CallResult) -> CallResult:
+    """A copy of a result with everything encoded. The original stays as it is: it may be returned again."""
     if not isinstance(value.content, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OutputMismatch("the content of a CallResult is a list of blocks")
     content: list[Any] = [block if isinstance(block, (dict, *BLOCKS)) else to_block(block) for block in value.content]
@@ -150,7 +150,7 @@ def _render_content(value: Any, call: Any) -> CallResult:
     if value is None:
         return CallResult([])
     if value.__class__ is CallResult:
-        result = _whole(value)
+        result = copy_result(value)
         if result.structured is not UNSET and not is_object(result.structured) and _wants_objects(call):
             result.structured = {"result": result.structured}
         return result

@@ -205,6 +205,8 @@ class Entry(Struct, kw_only=True):
     effects: Effects | None = None
     idempotent: bool | None = None
     asked: tuple[Any, ...] = ()
+    waits: bool = False
+    """Whether a call waits for something before it runs: for answers to questions, or for the server's lifespan."""
     parameters: dict[str, Any] = {}
     """Types by name, for completing the arguments of prompts and the variables of templates."""
     category: str | None = None
@@ -233,6 +235,8 @@ class Entry(Struct, kw_only=True):
     """
     documented: bool = False
     """Whether it has a description."""
+    wrapped: Entry | None = None
+    """The entry that runs middleware around this one, and is called in its place."""
     calls: int = 0
     failures: int = 0
 

@@ -67,10 +67,11 @@ def find_called(engine: Engine, call: Call) -> tuple[ToolCall, tuple[str, ...]]:
     found, notes = _read_arguments(call.entry, call.arguments)
     if found.name == CALL_TOOL:
         raise ToolError(f"{CALL_TOOL} can't call itself: give it the name and the arguments of the tool that you mean")
-    if engine.find_tool(found.name) is None:
+    principal = call.link.principal
+    if engine.find_tool(found.name, principal) is None:
         from longshore.server.unknown_tool import explain
 
-        raise ToolError(explain(engine, found.name))
+        raise ToolError(explain(engine, found.name, principal=principal))
     return found, notes
 
 

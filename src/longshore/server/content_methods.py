@@ -92,7 +92,7 @@ def _read_resource(engine: Engine, request: MethodRequest) -> bytes | None:
     if found is None:
         _refuse_missing(request, params.uri)
     entry, values = found
-    call = request.call(engine, entry, ReadRequest(params.uri, values), params.meta)
+    call = request.call(engine, entry.wrapped or entry, ReadRequest(params.uri, values), params.meta)
     call.max_age = entry.max_age
     return _run(engine, call, params)
 
@@ -140,7 +140,8 @@ def _get_prompt(engine: Engine, request: MethodRequest) -> bytes | None:
     params, known = request.params, engine.catalog.offered("prompts")
     if params.name not in known:
         raise ProtocolError(INVALID_PARAMS, f"no prompt {params.name[:100]!r}{hint(params.name, known)}")
-    return _run(engine, request.call(engine, known[params.name], params.arguments, params.meta), params)
+    entry = known[params.name]
+    return _run(engine, request.call(engine, entry.wrapped or entry, params.arguments, params.meta), params)
 
 
 def _lacks_prompt(engine: Engine, params: GetParams) -> bool:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Generic, cast, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, field
@@ -31,12 +31,21 @@ from longshore.wire.codec import encode
 from longshore.wire.messages import Id, Notification
 
 if TYPE_CHECKING:
+    # mypy and pyright bundle its stub, so nothing is imported: `Context` alone means `Context[Any]` to them.
+    from typing_extensions import TypeVar
+
     from longshore.files import Parts
     from longshore.protocol.content import ResourceLink
     from longshore.server.call import Call
     from longshore.server.call_files import Folders
+    from longshore.server.session_state import CallSession
 
-T = TypeVar("T")
+    LifespanState = TypeVar("LifespanState", default=Any)
+else:
+    from typing import TypeVar
+
+    LifespanState = TypeVar("LifespanState")
+
 _INFO = log_level("info")
 TRACE_KEYS = ("traceparent", "tracestate", "baggage")
 
@@ -149,8 +158,11 @@ class CallNotifications:
 
 
 @final
-class Context:
-    """The call that a handler is running for. Taken by type: any parameter annotated `Context` receives it."""
+class Context(Generic[LifespanState]):
+    """The call that a handler is running for. Taken by type: any parameter annotated `Context` receives it.
+
+    `Context[Database]` says what the server's lifespan yields, for type checkers.
+    """
 
     __slots__ = ("_call", "_last_progress", "reported", "state")
 
@@ -161,6 +173,27 @@ class Context:
         """The progress that was reported last, also where the client does not want to know."""
         self.state: dict[str, Any] = {}
         """Free for the parts of one call to share values. Dropped when the call ends."""
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls  # parameters are found by this class
+
+    @property
+    def lifespan(self) -> LifespanState:
+        """What the server's `lifespan` yields."""
+        found = self._call.executor.policy.lifespan
+        if found is None:
+            raise AttributeError("this server has no lifespan: give it one, Server(…, lifespan=open_state)")
+        return cast("LifespanState", found.value)
+
+    @property
+    def session(self) -> CallSession:
+        """The client's session: `ctx.session.state` keeps values between its calls.
+
+        Raises ToolError if the client has none, as those of 2026-07-28 over HTTP.
+        """
+        from longshore.server.session_state import CallSession
+
+        return CallSession(self._call)
 
     # -- the request
 

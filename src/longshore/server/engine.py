@@ -46,6 +46,7 @@ from longshore.wire.messages import Batch, Fault, Id, Malformed, Message, Repair
 if TYPE_CHECKING:
     from longshore.config import Config
     from longshore.protocol.http_headers import Headers
+    from longshore.protocol.peer import Principal
     from longshore.registry.watch_hooks import WatchedResources
     from longshore.server.adapter import DialectAdapter
     from longshore.server.content_methods import Subscriptions
@@ -382,7 +383,7 @@ class Engine:
     def run(self, call: Call) -> bytes | None:
         """Run a call: now if it is inline and waits for nothing, else by the executor, which answers it later."""
         entry = call.entry
-        is_ready = not entry.asked and (entry.toolset is None or entry.toolset.ready)
+        is_ready = not entry.waits and (entry.toolset is None or entry.toolset.ready)
         if is_ready and (entry.run == "inline" or entry.tries_inline):
             frame = self.executor.run_inline(call)
             if frame is not None:
@@ -393,6 +394,8 @@ class Engine:
 
     def guard(self, entry: Entry, link: Link, frame: bytes | memoryview) -> None:
         """Check the caller's scopes, and the headers that repeat arguments."""
+        if self.policy.hides(entry, link.principal):
+            raise self._unknown(entry.name, link)
         link.principal.require(entry.name, entry.needed)
         if entry.headers and link.headers is not None:
             from longshore.server.argument_forms import check_sent
@@ -419,9 +422,14 @@ class Engine:
             self.questions.resume(call, responses, state)
         return self.run(call)
 
-    def find_tool(self, name: str) -> Entry | None:
-        """The tool of this name or former name, or one that stands for a mounted server that is starting."""
+    def find_tool(self, name: str, principal: Principal | None = None) -> Entry | None:
+        """The tool of this name or former name, or one that stands for a mounted server that is starting.
+
+        With `principal`, None for a tool that is hidden from this caller.
+        """
         entry = self.tools.get(name) or self.find_renamed(name)
+        if entry is not None and principal is not None and self.policy.hides(entry, principal):
+            return None
         if entry is None and self.catalog.pending_mounts is not None:
             entry = self.catalog.pending_mounts.placeholder(name)
         return entry
@@ -437,12 +445,15 @@ class Engine:
     def _require_tool(self, name: str, link: Link) -> Entry:
         entry = self.find_tool(name)
         if entry is None:
-            from longshore.server.unknown_tool import explain
-
-            text = explain(self, name)
-            link.failed(Failure("unknown_tool", text))
-            raise UnknownTool(INVALID_PARAMS, text)
+            raise self._unknown(name, link)
         return entry
+
+    def _unknown(self, name: str, link: Link) -> UnknownTool:
+        from longshore.server.unknown_tool import explain
+
+        text = explain(self, name, principal=link.principal)
+        link.failed(Failure("unknown_tool", text))
+        return UnknownTool(INVALID_PARAMS, text)
 
     # -- every other message
 
@@ -560,12 +571,16 @@ class Engine:
 
         self.executor.post(take)
 
-    def listed_tools(self) -> list[Entry]:
-        """The tools on offer, in whatever form they are listed; those that find and call them only if shown."""
+    def listed_tools(self, principal: Principal | None = None) -> list[Entry]:
+        """The tools on offer, in whatever form they are listed; those that find and call them only if shown.
+
+        With `principal`, without those that are hidden from this caller.
+        """
         if self.policy.has_unchecked:
             self.refresh()
         tools = self.catalog.offered("tools").values()
-        return [entry for entry in tools if entry.shown or (entry.listed and not entry.catalog_forms)]
+        listed = [entry for entry in tools if entry.shown or (entry.listed and not entry.catalog_forms)]
+        return [entry for entry in listed if principal is None or not self.policy.hides(entry, principal)]
 
     def shown_tools(self) -> list[Entry]:
         """The tools that `tools/list` shows."""

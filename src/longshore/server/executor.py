@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from msgspec import Raw
 
-from longshore.errors import ProtocolError, RegistrationError, WouldBlock
+from longshore.errors import LifespanFailed, ProtocolError, RegistrationError, ToolError, WouldBlock
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.revisions import MODERN
@@ -31,11 +31,12 @@ from longshore.server.replies import Replies
 from longshore.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task, TimerHandle
+    from asyncio import AbstractEventLoop, Future, Task, TimerHandle
 
     from longshore.protocol.session import Session
     from longshore.registry.toolset_index import LazyToolset
     from longshore.server.call_files import CallFiles
+    from longshore.server.lifespan import Lifespan
     from longshore.server.policy import Policy
     from longshore.server.questions import Questions
     from longshore.server.threads import Threads
@@ -231,7 +232,7 @@ class Executor:
             return False
         if entry.toolset is not None and not entry.toolset.ready:
             return entry.toolset.lazy is not None
-        on_thread = entry.run == "thread" and not entry.asked and call.elicitation is None
+        on_thread = entry.run == "thread" and not entry.waits and call.elicitation is None
         return on_thread and (entry.tries_inline or "asyncio" not in modules)
 
     def _open(self) -> None:
@@ -270,7 +271,7 @@ class Executor:
             self._arm(due)
         if call.info is not None and not is_invoked:
             self.recording.invoked(call, now)
-        if entry.asked or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
+        if entry.waits or call.elicitation is not None or (entry.toolset is not None and not entry.toolset.ready):
             if entry.toolset is not None and entry.toolset.lazy is not None:
                 self._import_toolset(call, entry.toolset.lazy)
             else:
@@ -327,12 +328,14 @@ class Executor:
     # -- running
 
     async def _prepare(self, call: Call) -> None:
-        """Start the toolset and ask the questions that precede the body; then run the body."""
+        """Open the lifespan and the toolset, and ask the questions that precede the body; then run the body."""
         if call.trace is not None:
             _activate(call)
         try:
             if call.elicitation is not None:
                 await self.questions.consume_nonce(call)
+            if self.policy.lifespan is not None:
+                await self._open_lifespan(self.policy.lifespan)
             if call.entry.toolset is not None:
                 await call.entry.toolset.open()
             if call.entry.asked:
@@ -351,6 +354,12 @@ class Executor:
             self._run_on_thread(call)
         else:
             await self._work(call)
+
+    async def _open_lifespan(self, lifespan: Lifespan) -> None:
+        try:
+            await lifespan.open()
+        except LifespanFailed:  # its text may hold secrets
+            raise ToolError("the server could not open what its tools need; its log says why") from None
 
     def _import_toolset(self, call: Call, lazy: LazyToolset) -> None:
         """Import the toolset of a call on a thread; then decode the arguments and run the call."""
@@ -381,7 +390,7 @@ class Executor:
     def _run_imported(self, call: Call) -> None:
         """Run a call whose toolset was imported for it, without a loop if it needs none."""
         entry = call.entry
-        if entry.run == "async" or entry.asked or call.elicitation is not None or not entry.toolset.ready:
+        if entry.run == "async" or entry.waits or call.elicitation is not None or not entry.toolset.ready:
             self._open()
             call.task = self._task(self._prepare(call), loop=self.loop)
             if not self.watched:
@@ -442,6 +451,14 @@ class Executor:
 
             self._threads = Threads(self)
         self._threads.run(call)
+
+    def run_on_thread(self, call: Call, work: Callable[[], Any]) -> Future[Any]:
+        """Run part of a running call on a thread, while its task waits."""
+        if self._threads is None:
+            from longshore.server.threads import Threads
+
+            self._threads = Threads(self)
+        return self._threads.run_part(call, work)
 
     # -- ending
 

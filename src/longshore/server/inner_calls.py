@@ -21,6 +21,7 @@ from longshore.protocol.revisions import LEGACY, REVISIONS
 from longshore.protocol.session import Session
 from longshore.server.link import Link
 from longshore.server.recording import shorten
+from longshore.server.session_state import state_of
 from longshore.wire.codec import INTERNAL_ERROR, encode, error
 from longshore.wire.messages import Id, Reply, Request
 
@@ -181,6 +182,7 @@ class InnerLink(Link):
         peer = Peer(REVISIONS[LEGACY[-1]], dict(capabilities), client)
         super().__init__(Session(peer), outer.link.principal)
         self.session.client_roots = outer.session.client_roots
+        self.session.state = state_of(outer)
         self.caller = outer.link.caller
         self._outer, self._calls = outer, calls
 
@@ -188,6 +190,9 @@ class InnerLink(Link):
         link = self._outer.link
         self.source = made = (link.source or link.describe()).inner(shorten(self._outer.id))
         return made
+
+    def keeps_state(self) -> bool:
+        return self._outer.link.keeps_state()
 
     def send(self, frame: bytes) -> None:
         self._calls.take(frame)

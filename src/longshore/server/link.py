@@ -77,6 +77,10 @@ class Link:
     def owner(self) -> object:
         return self
 
+    def keeps_state(self) -> bool:
+        """Whether the session outlives the request, so that calls can keep something in it."""
+        return self.has_session
+
     def hold_back(self, size: int) -> None:
         """Count requests that wait for earlier ones."""
 
@@ -124,6 +128,9 @@ class WrappedLink(Link):
     @congested.setter
     def congested(self, _: bool) -> None:
         """It follows from the outer link alone."""
+
+    def keeps_state(self) -> bool:
+        return self._outer.keeps_state()
 
     def hold_back(self, size: int) -> None:
         self._outer.hold_back(size)

@@ -241,10 +241,15 @@ def _set_level(_: Engine, request: MethodRequest) -> bytes:
     return request.reply({})
 
 
-def _list(engine: Engine, request: MethodRequest) -> bytes:
+def _list(engine: Engine, request: MethodRequest) -> bytes | None:
     if request.method == "tools/list":
         engine.listed = True
-    return request.reply(engine.lists.page(request.method, request.sender.revision, request.params.cursor))
+    principal, middleware = request.link.principal, engine.policy.middleware
+    if middleware is not None and middleware.runs_around_lists:
+        return engine.run(
+            request.call(engine, engine.lists.entry(middleware, request.method, request.params.cursor), None)
+        )
+    return request.reply(engine.lists.page(request.method, request.sender.revision, request.params.cursor, principal))
 
 
 def _call_tool(_: Engine, __: MethodRequest) -> NoReturn:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from longshore.registry.tool_lint import LintPolicy, RegistrationLint
     from longshore.registry.toolset import ToolsetHandle
     from longshore.schema.client_forms import Form
+    from longshore.server.lifespan import Lifespan
+    from longshore.server.middleware import Middleware, MiddlewareStack
 
 CALL_TOOL: Final = "call_tool"
 """The tool whose calls the engine makes calls of the tool that they name."""
@@ -36,8 +38,12 @@ class Policy:
         instructions: str | None,
         catalog_form: CatalogForm | None = None,
         pinned: Sequence[str] | None = None,
+        lifespan: Lifespan | None = None,
     ) -> None:
         """All but the catalog are the author's; the configuration may override them."""
+        self.middleware: MiddlewareStack | None = None
+        self.lifespan = lifespan
+        """What the server opens before the first call; None: nothing."""
         self.config: Config = configuration.DEFAULT
         self._catalog, self._limits, self._instructions = catalog, limits, instructions
         self._catalog_form: CatalogForm | None = catalog_form
@@ -125,6 +131,7 @@ class Policy:
         Without `check_indexed`, toolsets of an index count as able to run here: trying that may take long.
         """
         config, default = self.config, self.limits.timeout_seconds
+        is_closed = self.lifespan is not None and not self.lifespan.is_open
         self.has_unchecked = False
         self.call_tool = None
         self.forms = self._find_forms()
@@ -139,9 +146,11 @@ class Policy:
                 entry.needed |= configuration.tool_scopes(config, entry.name, toolset)
             entry.guarded = bool(entry.needed or entry.headers)
             entry.plain = entry.typed_result and not entry.result_bytes
+            entry.waits = bool(entry.asked) or is_closed
             entry.offered = self._offers(entry, check_indexed)
             stateless = entry.toolset is None or entry.toolset.stateless
-            entry.direct = entry.plain and entry.run == "inline" and not entry.keeps_frame and stateless
+            is_whole = entry.plain and stateless and not entry.waits
+            entry.direct = is_whole and entry.run == "inline" and not entry.keeps_frame
             entry.shown = entry.listed and not entry.catalog_forms
             if entry.offered and entry.catalog_forms and entry.name == CALL_TOOL:
                 self.call_tool = entry
@@ -150,7 +159,28 @@ class Policy:
         if self.forms:
             self._show(offered)
         self._offer_artifacts(any(entry.artifacts for entry in offered.values()))
-        return offered
+        return offered if self.middleware is None else self._wrapped(self.middleware, offered)
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Run middleware around requests, inside of those that were added before."""
+        if self.middleware is None:
+            from longshore.server.middleware import MiddlewareStack
+
+            self.middleware = MiddlewareStack()
+        self.middleware.add(middleware)
+
+    def adopt_middleware(self, other: Policy) -> None:
+        """Run the middleware of another server in place of this one's, from the next offer on."""
+        if self.middleware is not None or other.middleware is not None:
+            from longshore.server.middleware import MiddlewareStack
+
+            self.middleware = other.middleware or MiddlewareStack()
+
+    def _wrapped(self, middleware: MiddlewareStack, offered: dict[str, Entry]) -> dict[str, Entry]:
+        """The offered tools, with those in their place that middleware runs around."""
+        for entry in self._catalog.entries():
+            middleware.wrap(entry)
+        return {name: entry.wrapped or entry for name, entry in offered.items()}
 
     def is_idle(self, handle: ToolsetHandle) -> bool:
         """Whether a toolset has tools only for forms of the catalogue that are not in use."""
@@ -207,15 +237,19 @@ class Policy:
         if chosen is not None:
             return chosen
         if handle is None:
-            return configuration.tool_enabled(self.config, entry.name, None, entry.group)
+            return configuration.tool_enabled(self.config, entry.name, None, entry.group, tags=entry.tags)
         if self.forms and entry.catalog_forms:  # `server.toolsets` need not name their toolset
             own = configuration.tool_config(self.config, entry.name).enabled
             return self.is_toolset_enabled(handle) if own is None else own
         whole = self._toolsets.get(handle.name)
         declared = handle.toolset.enabled
         return configuration.tool_enabled(
-            self.config, entry.name, handle.name, entry.group, declared=declared, whole=whole
+            self.config, entry.name, handle.name, entry.group, declared=declared, whole=whole, tags=entry.tags
         )
+
+    def hides(self, entry: Entry, principal: Principal) -> bool:
+        """Whether a caller is not to know of a tool, because it lacks the scopes for it."""
+        return self.config.server.hide_forbidden and bool(principal.lacks(entry.needed))
 
     def check_allowed(self, name: str, principal: Principal) -> None:
         """Raise ToolError for a tool that is not on offer, and Forbidden if a caller lacks the scopes for it."""

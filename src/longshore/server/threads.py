@@ -4,15 +4,59 @@ from __future__ import annotations
 
 from _queue import SimpleQueue
 from collections import deque
+from collections.abc import Callable
 from threading import Thread
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
+from msgspec import Struct
+
+from longshore.errors import ToolError
 from longshore.server.call import Call
 from longshore.server.executor import invoke
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from longshore.server.executor import Executor
     from longshore.telemetry.records import Outcome
+
+
+class Part(Struct, eq=False):
+    """Part of a call that runs on a thread, while the call's task waits for it on the loop."""
+
+    call: Call
+    work: Callable[[], Any]
+    done: Future[Any]
+    value: Any = None
+    problem: BaseException | None = None
+
+    def run(self) -> None:
+        trace = self.call.trace
+        try:
+            if trace is None:
+                self.value = self.work()
+            else:
+                from longshore.telemetry.trace import activate, deactivate
+
+                token = activate(trace)
+                try:
+                    self.value = self.work()
+                finally:
+                    deactivate(token)
+        except StopIteration as problem:  # a future does not take it, and coroutines raise this in its place
+            self.problem = RuntimeError("the handler raised StopIteration")
+            self.problem.__cause__ = problem
+        except BaseException as problem:
+            self.problem = problem
+
+    def finish(self) -> None:
+        """Give the result to the task, if it still waits."""
+        if self.done.done():
+            return
+        if self.problem is None:
+            self.done.set_result(self.value)
+        else:
+            self.done.set_exception(self.problem)
 
 
 @final
@@ -24,8 +68,8 @@ class Threads:
         self._executor, self._replies = executor, executor.replies
         self._most = limits.running + limits.abandoned
         self._most_abandoned = limits.abandoned
-        self._jobs: SimpleQueue[Call | None] = SimpleQueue()
-        self._results: deque[tuple[Call, bytes, Outcome]] = deque()
+        self._jobs: SimpleQueue[Call | Part | None] = SimpleQueue()
+        self._results: deque[tuple[Call, bytes, Outcome] | Part] = deque()
         self._woken = False
         self.count = 0
         self._busy = 0  # only the serving thread uses it: calls between `run` and `_reap`
@@ -35,15 +79,30 @@ class Threads:
     def run(self, call: Call) -> None:
         """Run a call's handler on a thread, and end the call on the serving thread."""
         if len(self.abandoned) >= self._most_abandoned:
-            why = f"{len(self.abandoned)} earlier calls have ended but do not stop, and hold every thread"
-            self._executor.fail(call, "busy", f"{call.entry.name} can't run: {why}", "refused")
-            return
+            self._executor.fail(call, "busy", self._why_busy(call), "refused")
+        else:
+            self._put(call, call)
+
+    def run_part(self, call: Call, work: Callable[[], Any]) -> Future[Any]:
+        """Run part of a call on a thread. Raises ToolError if every thread is held."""
+        if len(self.abandoned) >= self._most_abandoned:
+            raise ToolError(self._why_busy(call))
+        assert self._executor.loop is not None
+        part = Part(call, work, self._executor.loop.create_future())
+        self._put(call, part)
+        return part.done
+
+    def _why_busy(self, call: Call) -> str:
+        why = f"{len(self.abandoned)} earlier calls have ended but do not stop, and hold every thread"
+        return f"{call.entry.name} can't run: {why}"
+
+    def _put(self, call: Call, job: Call | Part) -> None:
         call.thread = True
         self._busy += 1
         if self._busy > self.count and self.count < self._most:
             self.count += 1
             Thread(target=self._work, name=f"longshore-{self.count}", daemon=True).start()
-        self._jobs.put(call)
+        self._jobs.put(job)
 
     def dismiss(self) -> None:
         """Stop every thread after its current call. Nothing may be run after that."""
@@ -52,15 +111,18 @@ class Threads:
 
     def _work(self) -> None:
         while True:
-            call = self._jobs.get()
-            if call is None:
+            job = self._jobs.get()
+            if job is None:
                 return
-            frame, outcome = self._invoke(call)
-            self._results.append((call, frame, outcome))
+            if isinstance(job, Part):
+                job.run()
+                self._results.append(job)
+            else:
+                self._results.append((job, *self._invoke(job)))
             if not self._woken:
                 self._woken = True
                 self._wake()
-            del call, frame
+            del job
 
     def _invoke(self, call: Call) -> tuple[bytes, Outcome]:
         if call.ended:
@@ -85,11 +147,15 @@ class Threads:
         results = self._results
         try:
             while results:
-                call, frame, outcome = results.popleft()
+                result = results.popleft()
+                call = result.call if isinstance(result, Part) else result[0]
                 self._busy -= 1
                 self.abandoned.discard(call)
                 call.thread = False
-                self._executor.end(call, frame, outcome)
+                if isinstance(result, Part):
+                    result.finish()
+                else:
+                    self._executor.end(*result)
         finally:
             if results and not self._woken:  # ending one call failed; the others follow
                 self._woken = True

@@ -11,10 +11,12 @@ from longshore.registry.token_budget import LEAST_TOKENS, MaxTokens, fit_lines
 from longshore.registry.tool import Entry
 from longshore.registry.toolset import Toolset, tool
 from longshore.schema.annotations import Hidden
+from longshore.server.context import Context
 from longshore.toolsets.discovery.survey import count_categories, first_sentence
 
 if TYPE_CHECKING:
     from longshore.app import Server
+    from longshore.protocol.peer import Principal
     from longshore.toolsets.catalog.search import ToolSearch
 
 ANSWER_TOKENS: Final = 1_500
@@ -57,15 +59,19 @@ class CatalogTools(Toolset):
         ] = "summary",
         limit: Annotated[int | None, f"Most tools, {HITS} unless given"] = None,
         max_tokens: Annotated[MaxTokens, Hidden()] = ANSWER_TOKENS,
+        *,
+        ctx: Context,
     ) -> str:
         """Find tools by what they do. The best come first."""
         most = HITS if limit is None else limit
         if not 1 <= most <= MOST_HITS:
             raise ToolError(f"limit={limit}: give 1 to {MOST_HITS}")
         await self._app.engine.wait_for_mounts()
-        found = (await self._index()).search(query, most)
+        hides, every = self._app.engine.policy.hides, len(self._app.engine.tools)
+        hits = (await self._index()).search(query, every if self._app.config.server.hide_forbidden else most)
+        found = [entry for entry in hits if not hides(entry, ctx.principal)][:most]
         if not found:
-            return self._nothing_found(query)
+            return self._nothing_found(query, ctx.principal)
         blocks = [_show(entry, detail) for entry in found]
         return fit_lines(blocks, max_tokens, lambda end: _left_out(len(blocks) - end)).text
 
@@ -96,6 +102,8 @@ class CatalogTools(Toolset):
         self,
         names: Annotated[list[str], "As search_tools shows them"],
         max_tokens: Annotated[MaxTokens, Hidden()] = 2 * ANSWER_TOKENS,
+        *,
+        ctx: Context,
     ) -> str:
         """Show Python signatures of tools, for run_code: types, defaults and one line on each."""
         from longshore.toolsets.catalog.stubs import write_stub
@@ -103,17 +111,17 @@ class CatalogTools(Toolset):
         if not 1 <= len(names) <= MOST_NAMES:
             raise ToolError(f"{len(names)} names: give 1 to {MOST_NAMES}")
         await self._app.engine.wait_for_mounts()
-        entries = [self._require(name) for name in dict.fromkeys(names)]
+        entries = [self._require(name, ctx.principal) for name in dict.fromkeys(names)]
         stubs = [write_stub(entry) for entry in entries]
         return fit_lines(stubs, max_tokens, lambda end: f"{len(stubs) - end} more: ask for fewer at once").text
 
-    def _require(self, name: str) -> Entry:
+    def _require(self, name: str, principal: Principal) -> Entry:
         engine = self._app.engine
         entry = engine.tools.get(name) or engine.find_renamed(name)
-        if entry is None:
+        if entry is None or engine.policy.hides(entry, principal):
             from longshore.server import unknown_tool
 
-            raise ToolError(unknown_tool.explain(engine, name))
+            raise ToolError(unknown_tool.explain(engine, name, principal=principal))
         return entry
 
     async def _index(self) -> ToolSearch:
@@ -127,14 +135,14 @@ class CatalogTools(Toolset):
             self._search, self._searched = found, tools
         return found
 
-    def _listed(self) -> list[Entry]:
-        return [entry for entry in self._app.engine.listed_tools() if not entry.catalog_forms]
+    def _listed(self, principal: Principal | None = None) -> list[Entry]:
+        return [entry for entry in self._app.engine.listed_tools(principal) if not entry.catalog_forms]
 
-    def _nothing_found(self, query: str) -> str:
+    def _nothing_found(self, query: str, principal: Principal) -> str:
         """What there is, and the names that are most similar to what was asked for."""
         from difflib import get_close_matches
 
-        tools = self._listed()
+        tools = self._listed(principal)
         near = get_close_matches(
             "_".join(query.lower().split())[:100], [entry.name for entry in tools], NEAR_NAMES, 0.5
         )

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from longshore.errors import ToolError
 from longshore.protocol.revisions import NAMES
 from longshore.registry.toolset import Toolset, tool
+from longshore.server.context import Context
 
 if TYPE_CHECKING:
     from longshore.app import Server
@@ -100,15 +101,15 @@ class Discovery(Toolset):
         examples=[{"name": "list_tools"}],
         errors={"no tool of this name": "take the one that the error names, or look it up with list_tools"},
     )
-    def tool_help(self, name: Annotated[str, "the tool's name, as list_tools shows it"]) -> str:
+    def tool_help(self, name: Annotated[str, "the tool's name, as list_tools shows it"], ctx: Context) -> str:
         """Explain one tool: what it does, its arguments with defaults, what it returns, its errors and examples."""
         from longshore.server import unknown_tool
         from longshore.toolsets.discovery.survey import explain
 
         engine = self._app.engine
         entry = engine.tools.get(name) or engine.find_renamed(name)
-        if entry is None:
-            raise ToolError(unknown_tool.explain(engine, name, "; list_tools shows all"))
+        if entry is None or engine.policy.hides(entry, ctx.principal):
+            raise ToolError(unknown_tool.explain(engine, name, "; list_tools shows all", principal=ctx.principal))
         return explain(entry, name)
 
     @tool(
@@ -125,11 +126,13 @@ class Discovery(Toolset):
         offset: Annotated[
             int, Meta(ge=0, le=MOST_OFFSET, description="how many to skip (0 to 100000), for the next page")
         ] = 0,
+        *,
+        ctx: Context,
     ) -> str:
         """List the tools, one line each with its category and first sentence, 50 at a time."""
         from longshore.toolsets.discovery.survey import category_of, count_categories, find
 
-        tools = self._app.engine.listed_tools()
+        tools = self._app.engine.listed_tools(ctx.principal)
         if category is not None and category not in {category_of(entry) for entry in tools}:
             raise ToolError(
                 f"no category {category!r}; there are: {', '.join(sorted({category_of(e) for e in tools}))}"

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Protocol, final
 from msgspec import UNSET, structs
 
 from longshore.auth.guard import Guard
+from longshore.auth.verifiers import TokenVerifier
 from longshore.config import Config
-from longshore.errors import ConfigError, StoreError
+from longshore.errors import ConfigError, LongshoreError, StoreError
 from longshore.limits import Limits
 from longshore.server.content_methods import PARTS
 from longshore.server.engine import Engine, Rates
@@ -88,10 +89,12 @@ class HttpApp:
         on_close: Callable[[], Awaitable[None]] | None = None,
         parts: Sequence[PartFactory] = (),
         parts_token: str | None = None,
+        verifier: TokenVerifier | None = None,
     ) -> None:
         """`token` is accepted beside the configured ones; `on_close` is awaited when the app closes.
 
         `parts` are served beside MCP; `parts_token` is accepted there, where MCP itself asks for no token.
+        `verifier` is the author's own.
         """
         _check_state_key(config)
         self.engine = engine
@@ -103,7 +106,7 @@ class HttpApp:
         engine.executor.hold_at_least(engine.limits.upload_bytes)  # an admitted body may run
         self._paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
         self._dialect_versions = frozenset(version.encode() for version in engine.dialect_revisions)
-        self._token, self._on_close = token, on_close
+        self._token, self._on_close, self._verifier = token, on_close, verifier
         self._part_factories, self._parts_token = parts, parts_token
         self._build()
         self._closed = False
@@ -116,10 +119,11 @@ class HttpApp:
         """Make everything that ends with `close` and is new when the app starts again."""
         engine, config = self.engine, self.config
         self.store = store = open_store(config.http.store or "memory://")
-        self.guard = _make_guard(engine, config, self._token)
+        self.guard = _make_guard(engine, config, self._token, self._verifier)
         self._parts_guard = parts_guard = self.guard
         if self._part_factories and not self.guard.required:
-            parts_guard = _make_parts_guard(engine, config, self._parts_token or self._token) or self.guard
+            own = self._parts_token or self._token
+            parts_guard = _make_parts_guard(engine, config, own, self._verifier) or self.guard
             self._parts_guard = parts_guard
         self._gate = Gate(config, self.limits, self.guard, self.uploads, parts_guard)
         self._delivery = delivery = Delivery(engine, self.limits, self.guard, SlowResponses(), FrameTap())
@@ -285,6 +289,8 @@ class HttpApp:
             self._build()
             self._closed = False
         self.engine.executor.adopt_loop(loop)
+        if self.engine.policy.lifespan is not None:
+            await self.engine.policy.lifespan.open()
         await share_secrets(self.engine, self.store, self.config.http.state_key)
         await self.cluster.start(self)
         if self.store.shared:
@@ -336,7 +342,11 @@ class HttpApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await self.start()
+                try:
+                    await self.start()
+                except LongshoreError as problem:
+                    await send({"type": "lifespan.startup.failed", "message": str(problem)})
+                    return
                 await send({"type": "lifespan.startup.complete"})
             else:
                 if not self._delivery.stopping:
@@ -418,7 +428,7 @@ def _count_requests(engine: Engine, config: Config) -> _Counting | None:
     return _Counting(counters, Feeder("metrics", engine.recorder, ring, lambda: counters))
 
 
-def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
+def _make_guard(engine: Engine, config: Config, token: str | None, verifier: TokenVerifier | None) -> Guard:
     def report(text: str) -> None:
         engine.recorder.problem("warning", text)
 
@@ -427,6 +437,7 @@ def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
         config.tokens,
         resource=resource_url(config),
         extra_token=token,
+        verifier=verifier,
         resource_name=str(engine.server_info.get("title") or engine.server_info["name"]),
         known_scopes=lambda: frozenset[str]().union(*(entry.needed for entry in engine.tools.values())),
         report=report,
@@ -436,7 +447,9 @@ def _make_guard(engine: Engine, config: Config, token: str | None) -> Guard:
     return guard
 
 
-def _make_parts_guard(engine: Engine, config: Config, token: str | None) -> Guard | None:
+def _make_parts_guard(
+    engine: Engine, config: Config, token: str | None, verifier: TokenVerifier | None
+) -> Guard | None:
     """The guard of parts where MCP itself asks for no credential. None: authentication is off."""
     if config.auth.mode == "off":
         return None
@@ -444,7 +457,7 @@ def _make_parts_guard(engine: Engine, config: Config, token: str | None) -> Guar
         required = structs.replace(
             config, auth=structs.replace(config.auth, mode="required" if token is None else "auto")
         )
-        return _make_guard(engine, required, token)
+        return _make_guard(engine, required, token, verifier)
     except ConfigError as problem:
         raise ConfigError(f"http.console: it needs a token: {problem}") from None
 

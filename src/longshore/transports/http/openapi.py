@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from longshore.config import Config
+from longshore.protocol.peer import Principal
 from longshore.registry.tool import Entry
 from longshore.schema.rewrite import move_references
 from longshore.server.engine import Engine
@@ -83,8 +84,8 @@ _SCHEMAS: Final[Json] = {
 }
 
 
-def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -> Json:
-    """The document. `root` is the path that the app is mounted at."""
+def describe(engine: Engine, config: Config, has_credentials: bool, root: str, principal: Principal) -> Json:
+    """The document for one caller. `root` is the path that the app is mounted at."""
     server, public, auth = engine.server_info, config.http.public_url, config.auth
     schemes: Json = {}  # the ways to send a credential
     if has_credentials:
@@ -99,7 +100,7 @@ def describe(engine: Engine, config: Config, has_credentials: bool, root: str) -
     schemas: Json = dict(_SCHEMAS)
     # Without an operationId: any could be a tool's name.
     paths: Json = {"/tools": {"get": {"summary": "List the tools", "responses": listed}}}
-    for tool in engine.lists.tools():
+    for tool in engine.lists.tools(principal):
         operation = _operation(engine.tools[tool["name"]], tool, schemas, list(schemes))
         paths[f"/tools/{tool['name']}"] = {"post": operation}
     failed = {"$ref": "#/components/schemas/Failure"}

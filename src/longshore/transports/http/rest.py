@@ -17,7 +17,7 @@ from longshore.config import Config
 from longshore.errors import CapabilityMissing, Forbidden
 from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.http_headers import is_json
-from longshore.protocol.peer import OWN_ENVELOPE
+from longshore.protocol.peer import OWN_ENVELOPE, Principal
 from longshore.transports.http.gate import Denied, Gate, HttpRequest, shutting_down
 from longshore.transports.http.openapi import describe
 from longshore.transports.http.pending import Delivery, PendingResponse
@@ -100,14 +100,14 @@ class RestEndpoint:
                 headers = ((b"allow", ", ".join(allowed).encode()),)
                 raise RestError("method", f"{path} takes {' and '.join(allowed)}", headers)
             if not is_call:
-                page: Any = {"tools": self._engine.lists.tools()}
+                page: Any = {"tools": self._engine.lists.tools(request.principal)}
                 if path == OPENAPI:
                     root = request.scope.get("root_path", "")
-                    page = describe(self._engine, self._config, self._delivery.guard.required, root)
+                    page = describe(self._engine, self._config, self._delivery.guard.required, root, request.principal)
                 await reply(send, 200, encode(page), (JSON_TYPE, *request.extra))
                 return
             name = path[len(TOOLS) + 1 :]
-            self._check(name)
+            self._check(name, request.principal)
             arguments = await self._arguments(request, receive)
         except RestError as problem:
             await problem.send(send, request.extra)
@@ -121,16 +121,16 @@ class RestEndpoint:
             response.answer(frame)
         await response.deliver(receive, send)
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, principal: Principal) -> None:
         if self._delivery.stopping:
             denied = shutting_down()
             raise RestError("busy", denied.text, denied.headers)
         engine = self._engine
         call_tool = engine.policy.call_tool
-        if engine.find_tool(name) is None and (call_tool is None or name != call_tool.name):
+        if engine.find_tool(name, principal) is None and (call_tool is None or name != call_tool.name):
             from longshore.server.unknown_tool import explain
 
-            raise RestError("unknown_tool", explain(engine, name, "; GET /tools has them all"))
+            raise RestError("unknown_tool", explain(engine, name, "; GET /tools has them all", principal=principal))
 
     async def _arguments(self, request: HttpRequest, receive: Receive) -> bytes:
         """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""

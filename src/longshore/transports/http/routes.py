@@ -181,7 +181,7 @@ class Metrics:
             "longshore_upload_bytes": self._uploads.held,
             "process_resident_memory_bytes": _resident_bytes(),
         }
-        entries = tuple(engine.catalog.tools.values())
+        entries = [each.wrapped or each for each in tuple(engine.catalog.tools.values())]
         tools = {each.name: (each.calls, each.failures) for each in entries if each.calls or each.failures}
         return ProcessMetrics(self._started, sums, tools, self._samples())
 

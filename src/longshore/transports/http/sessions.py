@@ -43,6 +43,8 @@ _LABEL_DIGITS: Final = 12
 """Of the hash of a session's id, by which records name it: the same in each process, and the id stays a secret."""
 SESSIONS: Final = "session:"
 """The prefix of the keys of sessions in the store."""
+STATES: Final = "state:"
+"""The prefix of the keys of what calls keep in their sessions."""
 _TOUCHES: Final = 10
 """How many times in the life of an idle session its expiry is moved on. More would be a write for each request."""
 _SLACK: Final = 64
@@ -74,6 +76,10 @@ class Record(Struct, array_like=True):
 
 encode_record = msgspec.msgpack.Encoder().encode
 decode_record = msgspec.msgpack.Decoder(Record).decode
+
+
+def state_key(id: str) -> str:
+    return STATES + id
 
 
 def session_key(id: str) -> str:
@@ -164,6 +170,24 @@ class NotificationStream(Link):
 
 
 @final
+class StoredState:
+    """What the calls of one session keep, in the store of sessions, for as long as the session is stored."""
+
+    __slots__ = ("_key", "_seconds", "_store")
+
+    def __init__(self, store: Store, key: str, seconds: float) -> None:
+        self._store, self._key, self._seconds = store, key, seconds
+
+    async def load(self) -> bytes | None:
+        return await self._store.get(self._key)
+
+    async def replace(self, old: bytes | None, new: bytes) -> bool:
+        if old is None:
+            return await self._store.add(self._key, new, self._seconds)
+        return await self._store.swap(self._key, old, new, self._seconds)
+
+
+@final
 class LoadedSession:
     """A session that this process has loaded from the store."""
 
@@ -194,6 +218,7 @@ class LoadedSession:
         """Whether anything was asked of it after the handshake."""
         self.session: Session[Any] = Session()
         self.session.name = f"longshore-{sessions.cluster.id}"
+        self.session.state = StoredState(sessions.store, state_key(id), sessions.stored_seconds)
         self.session.label = sha256(id.encode()).hexdigest()[:_LABEL_DIGITS]
         self.notifications = NotificationStream(self, principal)
         self.streams: dict[str, Stream] = {}
@@ -299,7 +324,7 @@ class Sessions:
         self.store = store
         self.limits = engine.limits
         self.ttl = ttl
-        self._stored_seconds = ttl + ttl / _TOUCHES
+        self.stored_seconds = ttl + ttl / _TOUCHES
         """The expiry of a record in the store: the session may have been used for a while after it was last set."""
         self.cluster = cluster
         self._finished = FinishedStreams(engine.limits)
@@ -352,7 +377,8 @@ class Sessions:
     async def _touch(self, live: LoadedSession) -> bool:
         live.touched = monotonic()
         with live.pinned():  # or it might be unloaded meanwhile, and another copy be made
-            return await self.store.touch(session_key(live.id), self._stored_seconds)
+            await self.store.touch(state_key(live.id), self.stored_seconds)
+            return await self.store.touch(session_key(live.id), self.stored_seconds)
 
     # -- beginning, changing and ending one
 
@@ -365,7 +391,7 @@ class Sessions:
         record = live.record()
         try:
             raw = self._packed(record)
-            await self.store.set(session_key(live.id), raw, self._stored_seconds)
+            await self.store.set(session_key(live.id), raw, self.stored_seconds)
         except BaseException:
             self._engine.drop_link(live.notifications)
             raise
@@ -386,9 +412,9 @@ class Sessions:
         # Another session may expire at the same time, and come after this one.
         records.pop(session_key(begun.id), None)
         ended = choose_surplus(records, surplus, self._trim_every - 1)
-        await self.store.delete(*ended)
-        for key in ended:
-            id = key.removeprefix(SESSIONS)
+        ids = [key.removeprefix(SESSIONS) for key in ended]
+        await self.store.delete(*ended, *map(state_key, ids))
+        for id in ids:
             self.forget(id)
             await self.cluster.tell("gone", id)
 
@@ -406,7 +432,8 @@ class Sessions:
             while True:
                 assert live.base is not None
                 raw = self._packed(merge(before, now, live.base))
-                if await self.store.swap(key, live.raw, raw, self._stored_seconds):
+                if await self.store.swap(key, live.raw, raw, self.stored_seconds):
+                    await self.store.touch(state_key(live.id), self.stored_seconds)
                     break
                 current = await self.store.get(key)
                 if current is None:
@@ -432,7 +459,7 @@ class Sessions:
 
     async def end(self, id: str) -> None:
         """End a session, as its client asks."""
-        await self.store.delete(session_key(id), *self._finished.take(id))
+        await self.store.delete(session_key(id), state_key(id), *self._finished.take(id))
         self.forget(id)
         await self.cluster.tell("gone", id)
 

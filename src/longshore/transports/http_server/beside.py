@@ -38,13 +38,13 @@ class HttpBeside:
     async def _listen(self) -> None:
         served = self._served
         try:
-            endpoint, sockets = open_endpoint(served.config, True, console=True)
+            endpoint, sockets = open_endpoint(served.config, True, True, served.verifier)
         except ConfigError:  # the port is in use: another client has started this server too
             free = replace(served.config, http=replace(served.config.http, port=0))
-            endpoint, sockets = open_endpoint(free, True, console=True)
+            endpoint, sockets = open_endpoint(free, True, True, served.verifier)
         config = endpoint.apply(served.config)
         token = endpoint.token.text if endpoint.token else None
-        app = HttpApp(served.engine, config, token=token, parts=served.parts())
+        app = HttpApp(served.engine, config, token=token, parts=served.parts(), verifier=served.verifier)
         await app.start()
         listener = Listener(app, asyncio.get_running_loop(), served.engine.limits, served.engine.recorder)
         await listener.listen(sockets, None)

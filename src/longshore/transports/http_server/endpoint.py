@@ -22,6 +22,7 @@ from longshore.addresses import is_loopback
 from longshore.auth.credentials import MOST_BYTES, TOKEN
 from longshore.auth.guard import Guard
 from longshore.auth.static_tokens import LEAST_CHARACTERS
+from longshore.auth.verifiers import TokenVerifier
 from longshore.config import Config
 from longshore.config.sections import HttpConfig
 from longshore.errors import ConfigError
@@ -54,7 +55,9 @@ class Endpoint(Struct, frozen=True):
         return replace(config, http=replace(config.http, port=self.port, store=self.store))
 
 
-def open_endpoint(config: Config, makes_token: bool, console: bool = False) -> tuple[Endpoint, list[socket.socket]]:
+def open_endpoint(
+    config: Config, makes_token: bool, console: bool = False, verifier: TokenVerifier | None = None
+) -> tuple[Endpoint, list[socket.socket]]:
     """Check the configuration, bind the sockets, and choose the token and the store that workers share.
 
     `makes_token`: the server makes a token for itself if none is configured; `console`: it makes one for its console
@@ -64,7 +67,8 @@ def open_endpoint(config: Config, makes_token: bool, console: bool = False) -> t
     if auth.mode != "off":
         # "required" is met by a token that is made here
         mode: Any = "auto" if makes_token or auth.mode == "optional" else auth.mode
-        has_token = Guard(replace(auth, mode=mode), config.tokens, resource=resource_url(config)).required
+        asking, where = replace(auth, mode=mode), resource_url(config)
+        has_token = Guard(asking, config.tokens, resource=where, verifier=verifier).required
         if makes_token and not has_token:
             token, has_token = _own_token(), True
         elif console and not has_token:

@@ -31,6 +31,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from longshore.auth.verifiers import TokenVerifier
 from longshore.backoff import Backoff
 from longshore.config import Config
 from longshore.errors import LongshoreError
@@ -62,6 +63,8 @@ class Served(Struct, frozen=True):
     """Whether it makes a token for itself if none is configured."""
     console: bool
     """Whether the console is among the parts."""
+    verifier: TokenVerifier | None
+    """The author's own check of tokens."""
     parts: Callable[[], list[PartFactory]]
     """Loads what is served beside MCP."""
     report: Callable[[bool], object]
@@ -87,7 +90,7 @@ def serve_http(served: Served) -> None:
             return
         config = served.config
         make_context(config.http)
-        endpoint, sockets = open_endpoint(config, served.makes_token, served.console)
+        endpoint, sockets = open_endpoint(config, served.makes_token, served.console, served.verifier)
         for each in sockets:
             held.enter_context(each)
         if config.http.workers > 1:
@@ -107,7 +110,8 @@ def _serve(served: Served, endpoint: Endpoint, sockets: list[socket.socket], con
     asyncio.set_event_loop(loop)
     own = endpoint.token.text if endpoint.token else None
     is_for_all = endpoint.requires_token or config.auth.mode == "optional"
-    app = HttpApp(engine, config, token=own if is_for_all else None, parts=served.parts(), parts_token=own)
+    token, parts, verifier = own if is_for_all else None, served.parts(), served.verifier
+    app = HttpApp(engine, config, token=token, parts=parts, parts_token=own, verifier=verifier)
     server = HttpServer(loop, engine, app)
     process.end_by(server.stop)
     served.watch(loop)
