@@ -102,6 +102,10 @@ class Filesystem(Toolset):
     def status(self) -> dict[str, int]:
         return {"watched": 0 if self._watched is None else len(self._watched)}
 
+    def check_watch(self, uri: str) -> None:
+        """Raise FileError for what lies outside of the folders, or is denied."""
+        self.files_of(self._app.engine.executor.files.roots).real_path(uri)
+
     def watched(self, uri: str) -> None:
         if self._watched is None:
             from longshore.toolsets.filesystem.watched_files import WatchedFiles
