@@ -107,6 +107,12 @@ class Agent(ABC):
         return answer
 
 
+def playwright_command() -> list[str]:
+    node, _ = node_server(PLAYWRIGHT, PINS, PEERS_HOME)
+    program = str(PEERS_HOME / "node_modules" / PLAYWRIGHT / "cli.js")
+    return [node, program, "--headless", "--isolated", "--no-sandbox", "--executable-path", CHROMIUM]
+
+
 class Playwright(Agent):
     """Its actions answer with the name of a file that has the page; without a tool for files a model looks again."""
 
@@ -114,9 +120,7 @@ class Playwright(Agent):
     element = re.compile(r'- (?P<role>\w+) "(?P<name>[^"]*)"(?: \[(?!ref=)[^]]*\])* \[ref=(?P<ref>\w+)\]')
 
     def command(self) -> list[str]:
-        node, _ = node_server(PLAYWRIGHT, PINS, PEERS_HOME)
-        program = str(PEERS_HOME / "node_modules" / PLAYWRIGHT / "cli.js")
-        return [node, program, "--headless", "--isolated", "--no-sandbox", "--executable-path", CHROMIUM]
+        return playwright_command()
 
     def open(self, url: str) -> str:
         return self.call("browser_navigate", url=url).text

@@ -1,10 +1,15 @@
-"""Code mode: twenty steps by a call of a tool each, by code, and by FastMCP's code mode over the same tools.
+"""Code mode: twenty steps by a call of a tool each, by code, and by FastMCP's code mode.
 
 The agent mends the order page of the sample project, and what it leaves behind is checked; `code_mode_task.py` has what
 it sends. Counted are the list of tools, once, the names and arguments of the calls and their answers. Clients send the
-list with every request to the model: the notes say the totals of that, too. FastMCP's code mode runs in
-a gateway in front of our server in full form, so that only the code modes differ. Its answers have some texts twice, as
-text and as structured content. `code_mode_seen` counts them once, and of the list what clients show a model.
+list with every request to the model: the notes say the totals of that, too.
+
+FastMCP's code mode is there twice, as a gateway. Over the servers that its users mount for such a task: the official
+filesystem server, Desktop Commander and Playwright MCP. A user chooses between that and us, so the targets are against
+it. And over our own server in full form, which its users don't have, so that only the code modes differ: there most of
+the time is that of the same tools in both, so there is little to gain, and no target. Of its users' servers, Desktop
+Commander waits a second for the output of the page's server, as it is told to. Some answers have a text twice, as text
+and as structured content. `code_mode_seen` counts it once, and of the list what clients show a model.
 """
 
 from __future__ import annotations
@@ -21,18 +26,23 @@ from tempfile import TemporaryDirectory
 from time import sleep
 from typing import Any
 
+from benchmarks.agent_session import OFFICIAL as FILESYSTEM
 from benchmarks.agents import SEEN, THINKING_SECONDS
-from benchmarks.browser_agents import CHROMIUM
+from benchmarks.browser_agents import CHROMIUM, PLAYWRIGHT, Playwright, playwright_command
+from benchmarks.browser_agents import PINS as PLAYWRIGHT_PINS
 from benchmarks.claim import Claim, Target
-from benchmarks.code_mode_task import CODE, CODE_BY_TOOLS, FULL, PEER, SITE_ADDRESS, Turn
+from benchmarks.code_mode_task import CODE, CODE_BY_TOOLS, FOLDER, FULL, PEER, PEERS, REF, SITE_ADDRESS, Turn
 from benchmarks.command import main
-from benchmarks.environment import HERE, installed, python
+from benchmarks.desktop_commander import COMMANDER_PACKAGE, commander_command, without_network
+from benchmarks.desktop_commander import PINS as COMMANDER_PINS
+from benchmarks.environment import HERE, SetupFailed, installed, node_server, pinned, python
 from benchmarks.load import LoadFailed, Session, measure_in_turns, precedence, progress
 from benchmarks.order_page import find_faults, make_order_project
 from benchmarks.stdio_server import Answer, StdioServer, count_tokens
 
 OURS, BY_TOOLS, IN_FULL = "longshore, code", "longshore, code, files by tools", "longshore, a call for each step"
-FASTMCP = "FastMCP's CodeMode, the same tools"
+PEERS_NAME = "FastMCP's CodeMode, its users' servers"
+FASTMCP = "FastMCP's CodeMode, our tools"
 OF_FULL, OF_PEER = 0.3, 0.7
 RUN_MS, INNER_MS = 30, 0.5
 INNER_CALLS = 1000
@@ -65,8 +75,12 @@ class Contestant:
     turns: Sequence[Turn]
     options: Sequence[str] = ()
     gateway: Sequence[str] = ()
+    mounts_peers: bool = False
+    """Whether the gateway is in front of other servers than ours."""
 
-    def command(self, folder: Path, interpreter: Path) -> list[str]:
+    def command(self, folder: Path, home: Path, interpreter: Path) -> list[str]:
+        if self.mounts_peers:
+            return [*without_network(), *self.gateway, "--servers", json.dumps(_peers(folder, home))]
         level = ["--set", "=".join(LEVEL)]
         ours = [str(interpreter), "-m", "longshore", "serve", "--root", str(folder), *level]
         return [*self.gateway, *ours, *self.options]
@@ -81,6 +95,7 @@ class Record:
     seen: list[float] = field(default_factory=list)
     """The same of what clients show a model, where what is sent twice counts once."""
     milliseconds: list[float] = field(default_factory=list)
+    """Of the list, for which a gateway may have to start the servers behind it, then of each turn."""
     faults: list[str] = field(default_factory=list)
 
     def with_list_at_each_turn(self) -> float:
@@ -94,12 +109,22 @@ class Record:
         self.milliseconds.append(answer.milliseconds)
 
 
+def _peers(folder: Path, home: Path) -> dict[str, list[str]]:
+    """The commands of the servers that FastMCP's users mount, by name."""
+    return {
+        "filesystem": [*node_server(FILESYSTEM), str(folder)],
+        "commander": commander_command(folder, home),
+        "playwright": [*playwright_command(), "--output-dir", str(home / "pages")],
+    }
+
+
 def contestants() -> dict[str, Contestant]:
     gateway = (str(python("fastmcp")), str(HERE / "servers" / "fastmcp_code_mode.py"))
     return {
         OURS: Contestant(CODE, ("--catalog", "code")),
         BY_TOOLS: Contestant(CODE_BY_TOOLS, ("--catalog", "code")),
         IN_FULL: Contestant(FULL),
+        PEERS_NAME: Contestant(PEERS, gateway=gateway, mounts_peers=True),
         FASTMCP: Contestant(PEER, gateway=gateway),
     }
 
@@ -114,20 +139,20 @@ def _task(session: Session) -> list[Claim]:
     tokens = Claim("code_mode", "Twenty steps over files, terminal and browser: all that is sent", "tokens")
     seen = Claim("code_mode_seen", "The same, of what clients show a model", "tokens")
     time = Claim("code_mode_time", f"The same: time of all calls, median of {rounds}", "ms")
-    tokens.targets = [Target(OURS, OF_FULL, against=IN_FULL), Target(OURS, OF_PEER, against=FASTMCP)]
+    tokens.targets = [Target(OURS, OF_FULL, against=IN_FULL), Target(OURS, OF_PEER, against=PEERS_NAME)]
     seen.targets = list(tokens.targets)
-    time.targets = [Target(OURS, OF_PEER, against=FASTMCP)]
+    time.targets = [Target(OURS, OF_PEER, against=PEERS_NAME)]
     records: dict[str, Record] = {}
 
     def work(name: str, contestant: Contestant) -> float:
         records[name] = record = _work_in_new_project(contestant)
         if record.faults:
             raise LoadFailed(f"{name}: {'; '.join(record.faults)}")
-        return sum(record.milliseconds)
+        return sum(record.milliseconds[1:])
 
     try:
         measure_in_turns(time, rounds, {name: partial(work, name, each) for name, each in contestants().items()})
-    except LoadFailed as failure:
+    except (LoadFailed, SetupFailed) as failure:
         time.errors.append(str(failure))
         return [time]
     for claim in (tokens, seen, time):
@@ -137,8 +162,13 @@ def _task(session: Session) -> list[Claim]:
         seen.add(name, [sum(record.seen)])
         parts = f"list {record.seen[0]:,.0f}, {len(record.seen) - 1} calls {sum(record.seen[1:]):,.0f}"
         seen.notes.append(f"{name}: {parts}; with the list at each turn {record.with_list_at_each_turn():,.0f}.")
-        rest = sum(record.milliseconds) - max(record.milliseconds)
+        rest = sum(record.milliseconds[1:]) - max(record.milliseconds[1:])
         time.notes.append(f"{name}: {rest:,.0f} ms in the last round without its longest call.")
+    for claim in (tokens, seen, time):
+        if (ratio := claim.ratio(OURS, FASTMCP)) is not None:
+            claim.notes.append(f"{OURS}: {ratio:.3g} × {FASTMCP}, which has no target.")
+    versions = f"filesystem {pinned(FILESYSTEM)}, Desktop Commander {pinned(COMMANDER_PACKAGE, COMMANDER_PINS)}"
+    tokens.notes.append(f"{PEERS_NAME}: {versions}, Playwright MCP {pinned(PLAYWRIGHT, PLAYWRIGHT_PINS)}.")
     tokens.notes.append(f"FastMCP {installed('fastmcp', 'fastmcp')}; its answers have texts of its own tools twice.")
     time.notes.append("Most of it is that of the tools: tests, the start of the browser, waiting for the page.")
     time.notes.append("From the first call to the last answer, the start of the browser included.")
@@ -158,31 +188,36 @@ def work_in(temporary: Path, contestant: Contestant, interpreter: Path) -> Recor
     # A version manager's python3 would be sought in the home folder, which is another one here.
     path = f"{os.path.dirname(os.path.realpath(sys.executable))}:{os.environ['PATH']}"
     variables = {"PATH": path, "CHROME_PATH": CHROMIUM}
-    command = contestant.command(folder, interpreter)
+    command = contestant.command(folder, home, interpreter)
     with StdioServer(command, folder=folder, home=home, variables=variables) as server:
-        record = _take(server, contestant.turns)
+        record = _take(server, contestant.turns, folder)
     record.faults += find_faults(folder)
     return record
 
 
-def _take(server: StdioServer, turns: Sequence[Turn]) -> Record:
+def _take(server: StdioServer, turns: Sequence[Turn], folder: Path) -> Record:
     record = Record()
     listed = server.ask("tools/list")
     tools = listed.result["tools"]
     record.count(None, listed, [{key: tool[key] for key in SEEN if key in tool} for tool in tools])
-    address = ""
+    known = {FOLDER: str(folder)}
     for number, turn in enumerate(turns, 1):
-        arguments = _fill_in(turn.arguments, address)
-        answer = _call(server, record, turn.tool, arguments)
+        answer = _call(server, record, turn.tool, _fill_in(turn.arguments, known))
         if turn.more is not None and not ADDRESS.search(answer.text):
             waiting = {key: value for key, value in turn.more.items() if key != "tool"}
             rest = _call(server, record, turn.more.get("tool", turn.tool), waiting)
             answer = replace(answer, result={"content": [*answer.result["content"], *rest.result["content"]]})
         if missing := [each for each in turn.shows if each not in answer.text]:
             record.faults.append(f"turn {number}, {turn.tool}: no {missing} in {answer.text[:500]!r}")
-        if found := ADDRESS.search(answer.text):
-            address = found[0]
+        known |= _learn(answer.text)
     return record
+
+
+def _learn(text: str) -> dict[str, str]:
+    """What later turns fill in: the address of the page, and the refs of its elements."""
+    found = ADDRESS.search(text)
+    refs = {REF.format(role=each["role"], name=each["name"]): each["ref"] for each in Playwright.element.finditer(text)}
+    return refs if found is None else refs | {SITE_ADDRESS: found[0]}
 
 
 def _call(server: StdioServer, record: Record, tool: str, arguments: Mapping[str, Any]) -> Answer:
@@ -191,8 +226,11 @@ def _call(server: StdioServer, record: Record, tool: str, arguments: Mapping[str
     return answer
 
 
-def _fill_in(arguments: Mapping[str, Any], address: str) -> dict[str, Any]:
-    filled: dict[str, Any] = json.loads(json.dumps(arguments).replace(SITE_ADDRESS, address))
+def _fill_in(arguments: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
+    text = json.dumps(arguments)
+    for name, value in known.items():
+        text = text.replace(name, value)
+    filled: dict[str, Any] = json.loads(text)
     return filled
 
 

@@ -7,6 +7,7 @@ in eight pieces, which print what the next one needs, and are cut at the same pl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,12 @@ from benchmarks.order_page import CHANGE, EMAIL, NAME, SCRIPT_FIX, SITE_FIX, SUB
 
 SITE_ADDRESS = "SITE_ADDRESS"
 """Stands in arguments for the address that the page is served at, which an earlier answer has said."""
+
+
+FOLDER = "PROJECT_FOLDER"
+"""Stands in arguments for the path of the project."""
+REF = "REF {role} {name}"
+"""Stands in arguments for the ref of an element, which an earlier answer has shown."""
 
 
 @dataclass(frozen=True)
@@ -154,12 +161,18 @@ sh("{COMMIT}")""",
 )
 
 
-def _code_turns(codes: tuple[str, ...], read_more: str, tool: str = "run_code", **more: str) -> tuple[Turn, ...]:
+def _code_turns(
+    codes: tuple[str, ...],
+    read_more: str,
+    tool: str = "run_code",
+    pieces: tuple[tuple[str, ...], ...] = PIECES,
+    **more: str,
+) -> tuple[Turn, ...]:
     """The pieces of code as calls. `read_more` is code that gets the rest of what a command prints."""
     waiting = {"code": read_more, **more}
     return tuple(
         Turn(tool, {"code": code, **more}, shows, waiting if "http://127.0.0.1:" in shows else None)
-        for code, shows in zip(codes, PIECES, strict=True)
+        for code, shows in zip(codes, pieces, strict=True)
     )
 
 
@@ -224,4 +237,80 @@ PEER = (
     Turn("search", {"query": OTHER_QUERY, "limit": HITS}, ("fs_edit", *OTHER_TOOLS)),
     Turn("get_schema", {"tools": [*FILE_TOOLS, *OTHER_TOOLS]}, (*FILE_TOOLS, *OTHER_TOOLS)),
     *_code_turns(PEER_CODE, 'return await call_tool("terminal_read", {"id": "c3", "wait": "output"})', "execute"),
+)
+
+# The same steps by the tools of the servers that FastMCP's users mount. Refs come from the page as it was shown last,
+# so what is filled in after a reload is another piece. Paths are absolute: these servers have no folder of their own.
+_FORM = tuple(
+    {"target": REF.format(role=role, name=name), "element": name, "name": name, "type": kind, "value": value}
+    for role, kind, name, value in (
+        ("combobox", "combobox", "Product", "Kettle"),
+        ("spinbutton", "textbox", "Quantity", "3"),
+        ("textbox", "textbox", "Voucher", "SPRING"),
+        ("textbox", "textbox", "Name", NAME),
+        ("textbox", "textbox", "Email", EMAIL),
+    )
+)
+
+
+def _run(command: str, wait_ms: int = 30_000) -> str:
+    arguments = f'{{"command": "cd {FOLDER} && {command}", "timeout_ms": {wait_ms}}}'
+    return f'await call_tool("commander_start_process", {arguments})'
+
+
+def _fill_form(count: int) -> str:
+    return f'await call_tool("playwright_browser_fill_form", {{"fields": {json.dumps(_FORM[:count])}}})'
+
+
+PEERS_CODE = (
+    f"""files = await call_tool("filesystem_list_directory", {{"path": "{FOLDER}"}})
+readme = await call_tool("commander_read_file", {{"path": "{FOLDER}/README.md"}})
+tests = {_run(f"{TESTS} 2>&1 | tail -15")}
+return "\\n".join([files["content"], readme, tests])""",
+    f"""quote = {_run("grep -rA14 'def quote' shop --include=*.py")}
+return quote + "\\n" + {_run("grep -n voucher shop/pricing.py")}""",
+    f"""old = 'fields.get("country", "DE"), DISCOUNTS)'
+edit = {{"file_path": "{FOLDER}/shop/site.py", "old_string": old, "new_string": old[:-1] + ", voucher)"}}
+await call_tool("commander_edit_block", edit)
+tests = {_run(f"{TESTS} 2>&1 | tail -3")}
+return tests + "\\n" + {_run(SERVE, 1000)}""",
+    f"""await call_tool("playwright_browser_navigate", {{"url": "{SITE_ADDRESS}"}})
+return await call_tool("playwright_browser_snapshot", {{}})""",
+    f"""{_fill_form(3)}
+return await call_tool("playwright_browser_console_messages", {{"level": "error"}})""",
+    f"""script = await call_tool(
+    "commander_read_file", {{"path": "{FOLDER}/web/order.js", "offset": 21, "length": 10}}
+)
+changes = await call_tool("commander_read_file", {{"path": "{FOLDER}/CHANGELOG.md", "length": 10}})
+return script + "\\n" + changes""",
+    f"""edit = {{"old_string": "data.price.total", "new_string": "data.total"}}
+await call_tool("commander_edit_block", {{"file_path": "{FOLDER}/web/order.js", **edit}})
+await call_tool("playwright_browser_navigate", {{"url": "{SITE_ADDRESS}"}})
+return await call_tool("playwright_browser_snapshot", {{}})""",
+    f"""{_fill_form(5)}
+filled = await call_tool("playwright_browser_snapshot", {{}})
+button = {{"element": "Order now", "target": "{REF.format(role="button", name="Order now")}"}}
+await call_tool("playwright_browser_click", button)
+return filled + "\\n" + await call_tool("playwright_browser_snapshot", {{}})""",
+    f"""note = "# Changes\\n\\n## 1.4.2\\n\\n- The order page shows the total, and takes vouchers off.\\n"
+edit = {{"old_string": "# Changes\\n", "new_string": note}}
+await call_tool("commander_edit_block", {{"file_path": "{FOLDER}/CHANGELOG.md", **edit}})
+return {_run(COMMIT)}""",
+)
+_READ_MORE = """sessions = await call_tool("commander_list_sessions", {})
+pid = int(sessions.split("PID: ")[1].split(",")[0])
+return await call_tool("commander_read_process_output", {"pid": pid, "timeout_ms": 5000})"""
+PEERS_FILES = ("filesystem_list_directory", "commander_read_file", "commander_edit_block")
+PEERS_OTHERS = (
+    "commander_start_process", "playwright_browser_fill_form", "playwright_browser_click",
+    "playwright_browser_console_messages",
+)  # fmt: skip
+PEERS_PAGE = ("playwright_browser_navigate", "playwright_browser_snapshot")
+PEERS_TOOLS = (*PEERS_FILES, *PEERS_OTHERS, *PEERS_PAGE)
+PEERS = (
+    Turn("search", {"query": FILES_QUERY, "limit": HITS}, PEERS_FILES),
+    Turn("search", {"query": OTHER_QUERY, "limit": HITS}, PEERS_OTHERS),
+    Turn("search", {"query": "browser navigate to a url, snapshot of the page", "limit": HITS // 2}, PEERS_PAGE),
+    Turn("get_schema", {"tools": [*PEERS_TOOLS]}, PEERS_TOOLS),
+    *_code_turns(PEERS_CODE, _READ_MORE, "execute", pieces=(*PIECES[:6], ("Voucher",), *PIECES[6:])),
 )

@@ -29,12 +29,8 @@ class DesktopCommander(StdioServer):
     """It runs in a network namespace of its own, whose only interface is down."""
 
     def __init__(self, *, folder: Path, home: Path) -> None:
-        node, program = node_server(COMMANDER_PACKAGE, PINS, BENCH / "node")
-        settings = home / ".claude-server-commander" / "config.json"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(json.dumps({**SETTINGS, "allowedDirectories": [str(folder)]}))
-        command = [node, "--require", str(PINS / "no_container.cjs"), program, "--no-onboarding"]
-        super().__init__([*_without_network(), *command], folder=folder, home=home)
+        command = [*without_network(), *commander_command(folder, home)]
+        super().__init__(command, folder=folder, home=home)
 
     def check_network(self) -> None:
         """Raise LoadFailed if it has sent a byte to anybody."""
@@ -45,7 +41,16 @@ class DesktopCommander(StdioServer):
                 raise LoadFailed(f"Desktop Commander sent {counts.split()[8]} bytes through {name.strip()}")
 
 
-def _without_network() -> list[str]:
+def commander_command(folder: Path, home: Path) -> list[str]:
+    """The command of Desktop Commander for a folder. Its settings are written into the home folder."""
+    node, program = node_server(COMMANDER_PACKAGE, PINS, BENCH / "node")
+    settings = home / ".claude-server-commander" / "config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({**SETTINGS, "allowedDirectories": [str(folder)]}))
+    return [node, "--require", str(PINS / "no_container.cjs"), program, "--no-onboarding"]
+
+
+def without_network() -> list[str]:
     """A command in front of another one: that one becomes the process, in a network namespace of its own."""
     unshare = shutil.which("unshare")
     if unshare is None:

@@ -28,6 +28,7 @@ from benchmarks.stdio_server import CHARACTERS_PER_TOKEN, Answer, StdioServer, c
 READ = "read_text_file"  # of the official server
 OURS, OFFICIAL, SED, RIPGREP = "longshore", "official server", "sed", "ripgrep"
 
+READ_RATIO = 0.15
 LINES = 100
 READS = 50  # of one session
 THOUGHT_SECONDS = 1.0  # from the list to the first call: a model has been asked meanwhile
@@ -80,7 +81,7 @@ class Contest:
         tokens.targets = [Target(OURS, 0.55, against=OFFICIAL)]
         measure_in_turns(tokens, 1, {name: lambda read=read: read().tokens for name, read in readers.items()})
         title = f"The same read, over and over: p50 of {calls} calls, {rounds} rounds"
-        time = Claim("files_read_again", title, "ms", base=OFFICIAL)
+        time = Claim("files_read_again", title, "ms", targets=[Target(OURS, READ_RATIO, against=OFFICIAL)])
         measure_in_turns(time, rounds, {name: partial(_median, read, calls) for name, read in readers.items()})
         return [tokens, time]
 
@@ -206,9 +207,10 @@ def _sessions(session: Session, ours: StdioServer, official: StdioServer, folder
     rounds = session.pick(full=11, quick=3)
     start = Claim("files_start", f"Spawn to the answer of a first read, median of {rounds}", "ms", base=OFFICIAL)
     title = f"Reading a file of {LINES} lines: the first read, {THOUGHT_SECONDS:g} s after the list, median of {rounds}"
-    first = Claim("files_first_read", title, "ms", targets=[Target(OURS, 0.15, against=OFFICIAL)])
+    first = Claim("files_first_read", title, "ms", base=OFFICIAL)
+    first.notes += ["It has no target: much of it is the system waking a process up, in both servers."]
     title = f"The same, p50 of the {READS} reads after the first, {rounds} sessions"
-    reading = Claim("files_read", title, "ms", targets=[Target(OURS, 0.15, against=OFFICIAL)])
+    reading = Claim("files_read", title, "ms", targets=[Target(OURS, READ_RATIO, against=OFFICIAL)])
     values: dict[str, list[tuple[float, float, float]]] = {OURS: [], OFFICIAL: []}
     for number in range(rounds + 1):
         progress(f"files_read {number}/{rounds}")

@@ -10,7 +10,7 @@ import pytest
 
 from longshore import RegistrationError, Server, ToolError, Toolset, resource, tool
 from longshore.client import Client as RealClient
-from talk import ERAS, NEWEST, Client, converse, until
+from talk import ERAS, NEWEST, Client, Refused, converse, until
 
 eras = pytest.mark.parametrize("revision", ERAS)
 
@@ -258,3 +258,61 @@ def test_a_hook_of_the_wrong_arity_is_refused_at_registration() -> None:
 
     with pytest.raises(RegistrationError, match=r"watched is called with 1 argument \(uri\)"):
         Server("t").add_toolset(Wrong())
+
+
+class Guarded(Files):
+    """Only `files://open…` may be watched."""
+
+    def check_watch(self, uri: str) -> None:
+        if uri == "files://broken":
+            raise ValueError("a bug")
+        if not uri.startswith("files://open"):
+            raise ToolError("not this one")
+
+
+class GuardedLater(Files):
+    async def check_watch(self, uri: str) -> None:
+        await asyncio.sleep(0)
+        Guarded().check_watch(uri)
+
+
+@pytest.mark.parametrize("toolset", [Guarded, GuardedLater])
+def test_a_toolset_refuses_watches(toolset: type[Files]) -> None:
+    refused = ["files://secret", "files://broken"]
+    for revision in ERAS:
+        app, files = serve(toolset())
+
+        async def script(client: Client, files: Any = files) -> None:
+            if client.modern:
+                wanted = [*refused, "files://open", "other://x"]
+                client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": wanted}})
+                note = await client.heard("notifications/subscriptions/acknowledged")
+                assert note["params"]["notifications"] == {"resourceSubscriptions": ["files://open", "other://x"]}
+            for uri in refused if not client.modern else ():
+                with pytest.raises(Refused) as problem:
+                    await client.request("resources/subscribe", {"uri": uri})
+                assert problem.value.code == -32002
+            if not client.modern:
+                await watch(client, "files://open", "other://x")
+            await until(lambda: files.events == ["+files://open"])
+
+        converse(app, script, revision)
+
+
+def test_a_listen_that_is_cancelled_while_its_toolset_decides_is_not_opened() -> None:
+    class Slow(Files):
+        async def check_watch(self, uri: str) -> None:
+            self.events.append(f"?{uri}")
+            await asyncio.Event().wait()
+
+    app, files = serve(Slow())
+
+    async def script(client: Client) -> None:
+        id = client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["files://a"]}})
+        await until(lambda: files.events == ["?files://a"])
+        client.notify("notifications/cancelled", {"requestId": id})
+        await client.request("tools/list")
+        await until(lambda: not app.engine.executor.live)
+        assert not app.engine.subscriptions.listens
+
+    converse(app, script, NEWEST)

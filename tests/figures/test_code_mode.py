@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.browser_agents import CHROMIUM
 from benchmarks.code_mode import BY_TOOLS, IN_FULL, OURS, Contestant, Record, work_in
-from benchmarks.code_mode_task import CODE, CODE_BY_TOOLS, FULL, PEER, SITE_ADDRESS
+from benchmarks.code_mode_task import CODE, CODE_BY_TOOLS, FULL, PEER, PEERS, SITE_ADDRESS
 from benchmarks.order_page import find_faults, make_order_project
 from tests.services import skip
 
@@ -46,7 +46,7 @@ def test_a_project_that_nobody_mended_has_every_fault(tmp_path: Path) -> None:
 
 def test_each_tool_that_is_looked_up_was_found_before() -> None:
     """The scripts know no name that no answer has shown."""
-    for turns in (CODE, CODE_BY_TOOLS, PEER):
+    for turns in (CODE, CODE_BY_TOOLS, PEER, PEERS):
         *searches, lookup = (turn for turn in turns if turn.tool not in ("run_code", "execute"))
         found = {name for search in searches for name in search.shows}
         assert {*(lookup.arguments.get("names") or lookup.arguments["tools"])} <= found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgi import configured
 
-from longshore import Limits, Server, Toolset, resource
+from longshore import Limits, Server, ToolError, Toolset, resource
 from posting import Session, modern, post_modern, request
 from serving import Served, serve
 
@@ -111,3 +111,21 @@ def test_the_process_with_the_stream_hears_what_the_client_asks_another(tmp_path
         assert session.ask("resources/unsubscribe", {"uri": "files://a"})["result"] == {}
         ended(home, files)
         assert others.events == []
+
+
+class Guarded(Files):
+    def check_watch(self, uri: str) -> None:
+        if uri != "files://a":
+            raise ToolError("not this one")
+
+
+def test_a_subscription_that_its_toolset_refuses(tmp_path: Path) -> None:
+    server, files = Server("t"), Guarded()
+    server.add_toolset(files)
+    with serve(configured(server, tmp_path)) as served:
+        session = Session(served).open()
+        assert session.ask("resources/subscribe", {"uri": "files://b"})["error"]["code"] == -32002
+        subscribe(session)
+        begun(served, files)
+        session.delete().finish()
+        ended(served, files)

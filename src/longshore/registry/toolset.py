@@ -30,6 +30,7 @@ _HOOKS: dict[str, tuple[str, ...]] = {
     "stop": (),
     "available": (),
     "warm_up": (),
+    "check_watch": ("uri",),
     "watched": ("uri",),
     "unwatched": ("uri",),
 }
@@ -47,7 +48,8 @@ class Toolset:
       `__init__` with it when the configuration has been read, before anything starts; without `Options`, with nothing.
       If it takes a second argument, that is the server.
     - `watched(uri)` is called when the first client begins to watch one of its resources, `unwatched(uri)` when the
-      last has ceased. Both may be `def` or `async def`.
+      last has ceased. `check_watch(uri)` is called before each watch, and refuses it by raising ToolError. All three
+      may be `def` or `async def`.
     - `warm_up` is called when a toolset of an index was imported while the client was silent. It may block; what it
       prepares, the first call need not. Nothing may depend on it.
     - `available` returns None, or why it can't run here and what to install or set. It is asked once, before anything
@@ -80,6 +82,9 @@ class Toolset:
 
     def stop(self) -> Awaitable[None] | None:
         """Close its state: called when it is removed or the server ends."""
+        return None
+
+    def check_watch(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
         return None
 
     def watched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
@@ -304,6 +309,19 @@ class ToolsetHandle:
 
                 self._hooks = WatchHooks(self, report)
             self._hooks.watch(uris, spawn)
+
+    @property
+    def checks_watches(self) -> bool:
+        """Whether the toolset may refuse watches. Of one that is not imported yet that is not known."""
+        if self.lazy is not None:
+            return self.is_told_of_watches
+        return type(self.toolset).check_watch is not Toolset.check_watch
+
+    async def check_watch(self, uri: str) -> None:
+        """Start the toolset and ask it whether a client may watch one of its resources. Raises what it raises."""
+        await self.open()
+        if self.checks_watches:
+            await begin_call(self.toolset.check_watch, uri)
 
     async def open(self) -> None:
         """Open the state. Concurrent callers await the same future; after a failure the next caller tries again."""

@@ -60,8 +60,17 @@ def read_folder(folder: int, most: int | None = None) -> list[tuple[str, EntryKi
     return entries
 
 
-def walk_files(folder: int, seen: Filter, path: str = "", depth: int = 1) -> Iterator[tuple[str, str, int]]:
-    """The files beneath an open folder, sorted: path, name and the descriptor of the folder that holds it."""
+def walk_files(
+    folder: int,
+    seen: Filter,
+    path: str = "",
+    depth: int = 1,
+    too_deep: Callable[[str], object] = lambda _: None,
+) -> Iterator[tuple[str, str, int]]:
+    """The files beneath an open folder, sorted: path, name and the descriptor of the folder that holds it.
+
+    `too_deep` is called with each folder that is not entered, because it is MOST_DEPTH down.
+    """
     seen = seen.enter(folder, path)
     for name, kind in read_folder(folder):
         if kind not in ("file", "folder") or seen.hides(path + name, kind):
@@ -69,10 +78,12 @@ def walk_files(folder: int, seen: Filter, path: str = "", depth: int = 1) -> Ite
         if kind == "file":
             if seen.wants(path + name):
                 yield path + name, name, folder
-        elif depth < MOST_DEPTH:
+        elif depth >= MOST_DEPTH:
+            too_deep(path + name)
+        else:
             try:
                 with open_folder(folder, name) as below:
-                    yield from walk_files(below, seen, f"{path}{name}/", depth + 1)
+                    yield from walk_files(below, seen, f"{path}{name}/", depth + 1, too_deep)
             except OSError:
                 continue  # not readable, or gone meanwhile
 

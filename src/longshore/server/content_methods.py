@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from longshore.errors import ProtocolError, ResourceNotFound
+from longshore.errors import ProtocolError, ResourceNotFound, ToolError
 from longshore.limits import Limits
 from longshore.protocol.dialect import Failure, render_failure
 from longshore.protocol.peer import SUBSCRIPTION_ID, Envelope
 from longshore.registry.tool import Entry, hint
 from longshore.server.call import Call
 from longshore.server.link import Link
-from longshore.server.methods import MethodHandler, MethodRequest
+from longshore.server.methods import MethodHandler, MethodRequest, handle_after
 from longshore.wire.codec import INTERNAL_ERROR, INVALID_PARAMS, encode
 from longshore.wire.messages import Fault, Id, Notification, Reply
 
 if TYPE_CHECKING:
+    from longshore.registry.toolset import ToolsetHandle
     from longshore.server.engine import Engine
 
 # -- parameters
@@ -108,16 +110,48 @@ def _refuse_missing(request: MethodRequest, uri: str) -> NoReturn:
     raise ProtocolError(fault.code, fault.message, fault.data)
 
 
-def _subscribe(engine: Engine, request: MethodRequest) -> bytes:
+def _subscribe(engine: Engine, request: MethodRequest) -> bytes | None:
     uri: str = request.params.uri
     watched, most = request.link.session.subscriptions, engine.limits.subscriptions
     if _lacks_resource(engine, request.params):
         _refuse_missing(request, uri)
     if len(watched) >= most and uri not in watched:
         raise ProtocolError(INVALID_PARAMS, f"at most {most} watched resources; unsubscribe one")
+    if request.unwatchable is None and (asked := _find_checks(engine, [uri])):
+        watched.add(uri)  # at once: a session over HTTP is stored before the answer
+        return _check_watches(engine, request, asked)
+    if request.unwatchable:
+        watched.discard(uri)
+        _refuse_missing(request, uri)
     watched.add(uri)
     engine.update_watched()
     return request.reply({})
+
+
+def _find_checks(engine: Engine, uris: Iterable[str]) -> dict[str, ToolsetHandle]:
+    """The resources whose toolset is to be asked whether they may be watched."""
+    found = {uri: match[0].toolset for uri in uris if (match := engine.catalog.find_resource(uri)) is not None}
+    return {uri: owner for uri, owner in found.items() if owner is not None and owner.checks_watches}
+
+
+def _check_watches(engine: Engine, request: MethodRequest, asked: Mapping[str, ToolsetHandle]) -> bytes | None:
+    """Ask the toolsets, and handle the request anew. Any error of theirs refuses: nothing would observe it."""
+
+    async def ask() -> None:
+        refused = set[str]()
+        for uri, owner in asked.items():
+            try:
+                await owner.check_watch(uri)
+            except ToolError:
+                refused.add(uri)
+            except Exception as problem:
+                refused.add(uri)
+                engine.recorder.problem(
+                    "error", f"the toolset {owner.name!r} failed at check_watch({uri!r:.200})", problem
+                )
+        request.unwatchable = frozenset(refused)
+
+    return handle_after(engine, request, ask)
 
 
 def _unsubscribe(engine: Engine, request: MethodRequest) -> bytes:
@@ -126,11 +160,18 @@ def _unsubscribe(engine: Engine, request: MethodRequest) -> bytes:
     return request.reply({})
 
 
-def _listen(engine: Engine, request: MethodRequest) -> None:
+def _listen(engine: Engine, request: MethodRequest) -> bytes | None:
     wanted: ListenFilter = request.params.notifications
+    uris = wanted.resource_subscriptions
+    engine.subscriptions.require_room(request.link, wanted)
+    if request.unwatchable is None and (asked := _find_checks(engine, uris)):
+        return _check_watches(engine, request, asked)
+    if request.unwatchable:
+        wanted.resource_subscriptions = [uri for uri in uris if uri not in request.unwatchable]
     engine.subscriptions.listen(request.link, request.id, wanted, engine.capability_names())
     if wanted.resource_subscriptions:
         engine.update_watched()
+    return None
 
 
 # -- prompts and completion
@@ -228,11 +269,6 @@ class Subscriptions:
 
     def listen(self, link: Link, id: Id, wanted: ListenFilter, offered: frozenset[str]) -> None:
         """Open a listen and acknowledge the part of it that this server supports."""
-        mine = [each for each in self.listens if each.link.owner == link.owner]
-        uris = sum(len(each.filter.resource_subscriptions) for each in mine) + len(wanted.resource_subscriptions)
-        if len(mine) >= self._limits.listens or uris > self._limits.subscriptions:
-            text = f"at most {self._limits.listens} listens and {self._limits.subscriptions} watched resources"
-            raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {text}; end one first")
         accepted = ListenFilter(
             tools_list_changed=wanted.tools_list_changed and "tools" in offered,
             prompts_list_changed=wanted.prompts_list_changed and "prompts" in offered,
@@ -243,6 +279,14 @@ class Subscriptions:
         link.session.begin(id, listen)
         self.listens.add(listen)
         listen.notify("notifications/subscriptions/acknowledged", {"notifications": accepted})
+
+    def require_room(self, link: Link, wanted: ListenFilter) -> None:
+        """Refuse a listen that would be one too many, or watch too many resources."""
+        mine = [each for each in self.listens if each.link.owner == link.owner]
+        uris = sum(len(each.filter.resource_subscriptions) for each in mine) + len(wanted.resource_subscriptions)
+        if len(mine) >= self._limits.listens or uris > self._limits.subscriptions:
+            text = f"at most {self._limits.listens} listens and {self._limits.subscriptions} watched resources"
+            raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {text}; end one first")
 
     def close(self, listen: Listen) -> None:
         """Close a listen that the peer has ended."""

@@ -5,7 +5,7 @@ The parameters of a method and the envelope in their `_meta` are decoded togethe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -48,6 +48,8 @@ class MethodRequest(Struct):
     params: Any = None
     waited: bool = False
     """Whether it has waited for mounted servers."""
+    unwatchable: frozenset[str] | None = None
+    """The resources that may not be watched; None: their toolsets were not asked."""
     info: RequestInfo | None = None
     """What telemetry records of it; None: nothing is recorded."""
 
@@ -133,17 +135,24 @@ def invalid_params(method: str, problem: Exception) -> str:
 
 
 def _wait_for_mounts(engine: Engine, request: MethodRequest) -> bytes | None:
-    """Wait a little for mounted servers that are still starting, and handle the request then: many clients list once.
-
-    It holds no place meanwhile.
-    """
-    executor, mounts = engine.executor, engine.catalog.pending_mounts
+    """Wait a little for mounted servers that are still starting, and handle it then: many clients list once."""
+    mounts = engine.catalog.pending_mounts
     assert mounts is not None
+
+    async def wait() -> None:
+        await mounts.wait()
+        request.waited = True
+
+    return handle_after(engine, request, wait)
+
+
+def handle_after(engine: Engine, request: MethodRequest, prepare: Callable[[], Awaitable[None]]) -> bytes | None:
+    """Handle a request anew when something else is done. It holds no place meanwhile."""
+    executor = engine.executor
 
     async def wait(_: Any, call: Call) -> None:
         executor.pause(call)
-        await mounts.wait()
-        request.waited = True
+        await prepare()
         executor.release(call)
         engine.answer_later(request)
 

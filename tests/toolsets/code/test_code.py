@@ -14,7 +14,7 @@ from tests.toolsets.terminal.started import PATIENCE, command_lines, open_files,
 from longshore import Client, Server
 from longshore.errors import SandboxUnavailable, ServerError
 from longshore.limits import Limits
-from longshore.protocol.content import Image, ResourceLink
+from longshore.protocol.content import CallResult, Image, ResourceLink, Text
 from longshore.registry.token_budget import count_tokens
 from longshore.telemetry.records import ToolCompleted
 from longshore.toolsets.code import options
@@ -161,6 +161,24 @@ async def test_pictures_and_links_are_objects_that_can_be_shown() -> None:
         assert await run(client, code) == f"('image/png', {len(PIXEL)}, 'a pixel')"
         shown = await client.call_tool("run_code", {"code": "display(tools.picture().media[0], 'below')"})
         assert [getattr(part, "text", "an image") for part in shown.content] == ["below", "an image"]
+
+
+@pytest.mark.parametrize(
+    ("structured", "shown"),
+    [({"width": 1}, "{'width': 1}"), ({"result": [1, 2]}, "[1, 2]"), ({"result": 7}, "{'result': 7}")],
+)
+async def test_pictures_beside_structured_content_come_with_the_value(structured: dict[str, Any], shown: str) -> None:
+    app = make_server()
+
+    @app.tool(effects="read")
+    def chart() -> CallResult:
+        return CallResult([Text("a chart"), Image(PIXEL)], structured=structured)
+
+    async with connected(app) as client:
+        answer = await client.call_tool("run_code", {"code": "tools.chart()"})
+        text, image = answer.content
+        assert text.text == shown and isinstance(image, Image) and image.data == PIXEL
+        assert await run(client, "found = tools.chart()\n(len(found.media), found.links)") == "(1, [])"
 
 
 async def test_a_link_of_a_tool_is_read_and_passed_on() -> None:

@@ -165,23 +165,45 @@ def test_a_change_in_a_watched_folder_is_reported(folder: Path, revision: str) -
     watching(app, talk, revision)
 
 
-@pytest.mark.usefixtures("new_changes_only")
-@pytest.mark.parametrize("path", ["../secret", "l/secret", "to_secret", "../outside/sub/secret", ".env"])
-def test_a_watch_does_not_lead_out(folder: Path, path: str) -> None:
+OUTSIDE = ["{above}/secret", "{above}/allow/l/secret", "{above}/allow/to_secret", "{above}/allow/.env"]
+
+
+@pytest.mark.parametrize("built_in", [False, True])
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_the_acknowledgement_of_a_listen_leaves_out_what_is_outside(folder: Path, path: str, built_in: bool) -> None:
     (folder / ".env").write_bytes(SECRET)
-    app = serve()
-    hidden, uri = f"file://{folder}/{path}", (folder / "z.txt").as_uri()  # which comes last
+    app = make() if built_in else serve()
+    app.config = replace(DEFAULT, server=replace(DEFAULT.server, roots=[str(folder)]))
+    hidden, uri = "file://" + path.format(above=folder.parent), (folder / "file.txt").as_uri()
 
-    async def talk(client: RawClient) -> list[str]:
-        await watch(client, hidden, uri)
+    async def talk(client: RawClient) -> None:
+        for wanted in ([hidden, uri], [hidden]):
+            client.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": wanted}})
+            note = await client.heard("notifications/subscriptions/acknowledged")
+            accepted = note["params"]["notifications"].get("resourceSubscriptions", [])
+            assert accepted == [each for each in wanted if each == uri]
         await until_watched(app, 1)
-        for name in ("../secret", "../outside/secret", "../outside/sub/secret", ".env"):
-            os.utime(folder / name)
-        (folder / "z.txt").write_text("changed")
-        await client.heard(UPDATED)
-        return [note["params"]["uri"] for note in client.notes if note["method"] == UPDATED]
 
-    assert watching(app, talk, ERAS[1]) == []
+    watching(app, talk, ERAS[1])
+
+
+@pytest.mark.parametrize("built_in", [False, True])
+@pytest.mark.parametrize("path", [*OUTSIDE, "{above}/allow/../secret"])
+def test_a_subscription_to_what_is_outside_is_refused(folder: Path, path: str, built_in: bool) -> None:
+    (folder / ".env").write_bytes(SECRET)
+    app = make() if built_in else serve()
+    app.config = replace(DEFAULT, server=replace(DEFAULT.server, roots=[str(folder)]))
+    uri = (folder / "file.txt").as_uri()
+
+    async def talk(client: RawClient) -> None:
+        with pytest.raises(Refused) as refused:
+            await client.request("resources/subscribe", {"uri": "file://" + path.format(above=folder.parent)})
+        assert refused.value.code == -32002
+        await client.request("resources/subscribe", {"uri": uri})
+        assert app.engine.subscriptions.watched() == {uri}
+        await until_watched(app, 1)
+
+    watching(app, talk, ERAS[0])
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

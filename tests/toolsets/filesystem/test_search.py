@@ -15,6 +15,7 @@ from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
 from longshore.sandbox import landlock
 from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.gitignore import rules_above
+from longshore.sandbox.trees import MOST_DEPTH
 from longshore.toolsets.filesystem import matches
 from longshore.toolsets.filesystem.patterns import PatternError
 from longshore.toolsets.filesystem.ripgrep import find_ripgrep
@@ -213,6 +214,21 @@ def test_too_many_matches_are_cut_at_the_same_place(tmp_path: Path, engine: Engi
     assert "more than 20,995 more matching lines" in page.text
     last = find(tmp_path, engine, "x", cursor="2999:f09")
     assert (last.text, last.cursor) == ("f09\n3000:x", "")
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("options", [{}, {"output": "files"}, {"max_tokens": LEAST_TOKENS}], ids=str)
+def test_what_lies_too_deep_is_said_to_be_left_out(
+    tmp_path: Path, engine: Engine, options: dict[str, Any], more: int
+) -> None:
+    make_tree(tmp_path, {"d/" * (MOST_DEPTH - 1 + more) + "deep": "match\n"})
+    note = f"[files more than {MOST_DEPTH} folders down are left out; search one of the folders on the way by path]"
+    nothing = find(tmp_path, engine, "match", **options).text
+    assert (nothing == f"{note}\n{NOTHING}") is (more > 0)
+    (tmp_path / "top").write_text("match\n" * 2)
+    text = find(tmp_path, engine, "match", globs=("top", "deep"), **options).text
+    assert text.startswith(f"{note}\ntop") is (more > 0) and "top" in text
+    assert find(tmp_path, engine, "match", globs=("top",), **options).text.startswith(("top", note))
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,20 @@ class Text(str):
     links: list[Link]
 
 
+class Record(dict[str, Any]):
+    """A structured result, with the pictures and links beside it."""
+
+    media: list[Media]
+    links: list[Link]
+
+
+class Items(list[Any]):
+    """A result that is a list, with the pictures and links beside it."""
+
+    media: list[Media]
+    links: list[Link]
+
+
 def value_of(result: dict[str, Any]) -> Any:
     """The value of a tool's result. Raises ToolError if the tool failed."""
     blocks = [_block(block) for block in result.get("content", [])]
@@ -94,13 +108,30 @@ def value_of(result: dict[str, Any]) -> Any:
         raise ToolError("\n".join(texts) or "the tool failed without saying why")
     if "structuredContent" in result:
         value: dict[str, Any] = result["structuredContent"]
-        return value["result"] if [*value] == ["result"] else value  # what is no object comes wrapped in one
+        # What is no object comes wrapped in one.
+        return _join(value["result"] if [*value] == ["result"] else value, blocks)
     if not texts:
         return blocks[0] if len(blocks) == 1 else (blocks or None)
-    text = Text("\n".join(texts))
-    text.media = [block for block in blocks if isinstance(block, Media)]
-    text.links = [block for block in blocks if isinstance(block, Link)]
-    return text
+    return _join(Text("\n".join(texts)), blocks)
+
+
+def _join(value: Any, blocks: list[Any]) -> Any:
+    """A value that has the pictures and links of these blocks as `media` and `links`."""
+    media = [block for block in blocks if isinstance(block, Media)]
+    links = [block for block in blocks if isinstance(block, Link)]
+    if not (media or links or isinstance(value, Text)):
+        return value
+    match value:
+        case str():
+            joined: Text | Record | Items = Text(value)
+        case list():
+            joined = Items(value)  # pyright: ignore[reportUnknownArgumentType]
+        case dict():
+            joined = Record(value)  # pyright: ignore[reportUnknownArgumentType]
+        case _:  # nothing can be attached to a number
+            joined = Record(result=value)
+    joined.media, joined.links = media, links
+    return joined
 
 
 def _block(block: dict[str, Any]) -> Any:
@@ -386,11 +417,10 @@ class Runner:
                 self._links.append(value)
             elif _is_album(value):
                 self.display(*value)
-            elif isinstance(value, str):
-                print(value)
-                self.display(*getattr(value, "media", ()), *getattr(value, "links", ()))
             elif value is not None:
-                print(repr(value))
+                print(value if isinstance(value, str) else repr(value))
+                if isinstance(value, (Text, Record, Items)):
+                    self.display(*value.media, *value.links)
 
 
 def _is_album(values: Any) -> bool:

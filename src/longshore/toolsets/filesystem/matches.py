@@ -41,6 +41,10 @@ class FileMatches(Struct, frozen=True, array_like=True):
     lines: list[Line]
 
 
+TOO_DEEP: Final = FileMatches(b"", 0, [])
+"""In place of a file: something lies more folders down than are searched."""
+
+
 class WorkerQuery(Struct, frozen=True):
     """The worker's question."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -11,10 +12,11 @@ from msgspec.json import encode
 
 from longshore.errors import ToolError, WouldBlock
 from longshore.protocol.content import Audio, Contents, Image, Text
-from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, count_tokens, cut_line
+from longshore.registry.token_budget import CHARACTERS_PER_TOKEN, LEAST_TOKENS, MOST_TOKENS, count_tokens, cut_line
 from longshore.sandbox.confined import ConfinedFiles
 from longshore.sandbox.file_errors import FileError, explain
 from longshore.sandbox.file_type import FileType, TextFormat, detect_file_type, printable
+from longshore.sandbox.roots import Roots
 from longshore.toolsets.filesystem.file_info import HASH_CHARACTERS, hash_bytes, hash_file, read_whole
 from longshore.toolsets.filesystem.shown_paths import show_path
 from longshore.toolsets.filesystem.text_file import CHEAP_BYTES, TextFile, whole_text
@@ -31,6 +33,7 @@ PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """The types that models can see."""
 
 _ALL: Final = (None,) * 5
+_REHEARSALS: Final = 10
 _HASH_TOKENS: Final = 10
 """Of the line with the hash."""
 
@@ -132,6 +135,19 @@ def read_cached_file(files: ConfinedFiles, path: str, query: ReadQuery) -> Block
         return _read_content(content, query, query.max_tokens, lambda: None)
     except FileError:
         raise WouldBlock from None  # `read_files` says what is wrong
+
+
+def rehearse() -> None:
+    """Read a file of this package as `read_cached_file` does, so that the first read of a session is as fast as others.
+
+    A first SHA-256 initialises OpenSSL, and CPython optimises code that has run a few times: 0.3 ms in all.
+    """
+    path = os.path.realpath(__file__)
+    files = ConfinedFiles(Roots((os.path.dirname(path),)))
+    query = ReadQuery(max_tokens=MOST_TOKENS, max_file_size=CACHED_BYTES)
+    with suppress(WouldBlock):
+        for _ in range(_REHEARSALS):
+            read_cached_file(files, path, query)
 
 
 def _read_content(content: int | bytes, query: ReadQuery, max_tokens: int, check: Callable[[], object]) -> Block:

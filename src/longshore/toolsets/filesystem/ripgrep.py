@@ -21,7 +21,15 @@ from longshore.sandbox.gitignore import Above, Globs, Ignores, last_names
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.syscalls import holds_kernel_files
 from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, open_folder
-from longshore.toolsets.filesystem.matches import MOST_LINES, FileMatches, Line, WorkerQuery, excerpt, sort_key
+from longshore.toolsets.filesystem.matches import (
+    MOST_LINES,
+    TOO_DEEP,
+    FileMatches,
+    Line,
+    WorkerQuery,
+    excerpt,
+    sort_key,
+)
 
 _GITIGNORE_ONLY: Final = (
     "--no-require-git",
@@ -83,7 +91,7 @@ def start_ripgrep(
 def _arguments(program: str, pattern: str, query: WorkerQuery, ignored: int | None, *, is_sorted: bool) -> list[str]:
     arguments = [program, "--no-config", "--json", "--hidden", "--no-messages", "--no-follow", "--glob=!.git"]
     arguments.append(f"--glob=!{DRAFT_PREFIX}*")
-    arguments += [f"--max-filesize={query.max_file_size}", f"--max-depth={MOST_DEPTH}", f"--context={query.context}"]
+    arguments += [f"--max-filesize={query.max_file_size}", f"--context={query.context}"]
     arguments += _GITIGNORE_ONLY if query.gitignore else ["--no-ignore"]
     arguments.append("--ignore-case" if query.ignore_case else "--case-sensitive")
     if ignored is not None:
@@ -145,9 +153,14 @@ class RipgrepReader:
         self._above = _IgnoredAbove(folder, above) if above else None
         self._after = sort_key(query.after)
         self._line, self._file = Decoder(_LineMessage), Decoder(_FileMessage)
+        self._met_deep = False
+        """Whether something was found more folders down than are shown: our own search does not go there."""
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[FileMatches]:
-        """The files with matches, in ripgrep's order. Raises RipgrepFailed."""
+        """The files with matches, in ripgrep's order; at the end TOO_DEEP, if it has left some out.
+
+        Raises RipgrepFailed.
+        """
         lines, after_line, wanted = list[Line](), 0, False
         message = b""
         for message in _messages(chunks):
@@ -165,6 +178,8 @@ class RipgrepReader:
                     yield FileMatches(path, data.stats.matched_lines, lines)
         if b'"summary"' not in message[-20:]:
             raise RipgrepFailed("ripgrep ended early")
+        if self._met_deep:
+            yield TOO_DEEP
 
     def _read_line(self, message: bytes, after_line: int) -> list[Line]:
         data = self._line.decode(message).data
@@ -178,6 +193,9 @@ class RipgrepReader:
         if sort_key(path) < self._after or self._denies(name):
             return False
         if self._globs and not self._globs.match(name):
+            return False
+        if path.count(b"/") >= MOST_DEPTH:
+            self._met_deep = True
             return False
         return self._above is None or not self._above.hides(name)
 

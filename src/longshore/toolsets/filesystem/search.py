@@ -25,6 +25,7 @@ from longshore.errors import ToolError
 from longshore.registry.token_budget import DEFAULT_TOKENS
 from longshore.sandbox.file_errors import FileError
 from longshore.sandbox.gitignore import Above, Globs
+from longshore.sandbox.trees import MOST_DEPTH
 from longshore.toolsets.filesystem.child import OutOfTime, running
 from longshore.toolsets.filesystem.listing import show_size
 from longshore.toolsets.filesystem.matches import (
@@ -32,6 +33,7 @@ from longshore.toolsets.filesystem.matches import (
     MOST_CONTEXT,
     MOST_FILES,
     MOST_LINES,
+    TOO_DEEP,
     FileMatches,
     Output,
     WorkerQuery,
@@ -45,6 +47,9 @@ DEFAULT_SECONDS: Final = 20.0
 """ripgrep reads a million files in less. Clients wait 60 s for an answer."""
 DEFAULT_FILE_BYTES: Final = 10_000_000
 MOST_LIMIT: Final = 1_000
+_LEFT_OUT: Final = (
+    f"[files more than {MOST_DEPTH} folders down are left out; search one of the folders on the way by path]"
+)
 
 Engine = Literal["auto", "ripgrep", "own"]
 
@@ -94,7 +99,8 @@ def search(
     work = _worker_query(query, pattern, cursor, above, seconds)
     with _own_descriptor(folder) as own:
         try:
-            found, is_cut = _Search(own, work, pattern, check).run(engine)
+            one_search = _Search(own, work, pattern, check)
+            found, is_cut = one_search.run(engine)
         except OutOfTime:
             message = f"the search took longer than {seconds:g} s; narrow it by path or glob, or simplify the pattern"
             raise ToolError(message) from None
@@ -105,14 +111,17 @@ def search(
         max_tokens=query.max_tokens,
         is_cut=is_cut,
         prefix=query.prefix,
+        heading=_LEFT_OUT if one_search.is_deep else "",
     )
-    return page if page.files else replace(page, text=_describe_nothing(query))
+    return page if page.files else replace(page, text=_describe_nothing(query, is_deep=one_search.is_deep))
 
 
-def _describe_nothing(query: SearchQuery) -> str:
+def _describe_nothing(query: SearchQuery, *, is_deep: bool) -> str:
     """That nothing was found, and where."""
     if query.file:
         return "no matches"
+    if is_deep:
+        return f"{_LEFT_OUT}\n{_describe_nothing(query, is_deep=False)}"
     hint = "; the glob starts at the searched folder" if any("/" in glob for glob in query.globs) else ""
     return f"no matches in text files of up to {show_size(query.max_file_size)}{hint}"
 
@@ -154,6 +163,8 @@ class _Search:
     def __init__(self, folder: int, query: WorkerQuery, pattern: Pattern, check: Callable[[], None]) -> None:
         self._folder, self._query, self._pattern, self._check = folder, query, pattern, check
         self._end = monotonic() + query.seconds
+        self.is_deep = False
+        """Whether files are left out because they lie too many folders down."""
 
     def run(self, engine: Engine) -> tuple[list[FileMatches], bool]:
         """The files with matches, sorted, and whether there is more than is collected."""
@@ -204,6 +215,9 @@ class _Search:
     def _collect(self, files: Iterable[FileMatches]) -> tuple[list[FileMatches], bool]:
         found, lines = list[FileMatches](), 0
         for file in files:
+            if file == TOO_DEEP:
+                self.is_deep = True
+                continue
             if file.path == self._query.after and not file.lines:
                 continue  # it was shown
             found.append(file)

@@ -57,9 +57,16 @@ class _Row(NamedTuple):
 
 
 def page_matches(
-    found: Sequence[FileMatches], output: Output, *, limit: int, max_tokens: int, is_cut: bool, prefix: str = ""
+    found: Sequence[FileMatches],
+    output: Output,
+    *,
+    limit: int,
+    max_tokens: int,
+    is_cut: bool,
+    prefix: str = "",
+    heading: str = "",
 ) -> Page:
-    """The first of these files or matches as text, at most `limit` of them. `prefix` comes before each path."""
+    """The first of these files or matches as text below a heading, at most `limit`. `prefix` comes before each path."""
     if output == "content":
         files = [file for file in found if file.lines]
         total = sum(line.is_match for file in files for line in file.lines)
@@ -70,7 +77,8 @@ def page_matches(
     units = total if output == "content" else len(files)
     if not rows:
         return Page("", "", 0, 0, False)
-    return _fit(rows, _plain_rows(files, prefix), output, units, Page("", "", total, len(files), is_cut), max_tokens)
+    page = Page(heading, "", total, len(files), is_cut)
+    return _fit(rows, _plain_rows(files, prefix), output, units, page, max_tokens)
 
 
 def _fit(rows: list[_Row], shortest: list[_Row], output: Output, units: int, page: Page, max_tokens: int) -> Page:
@@ -86,7 +94,7 @@ def _fit(rows: list[_Row], shortest: list[_Row], output: Output, units: int, pag
     lines = [row.text for row in rows]
     if not is_whole:
         lines.append(" " * max_tokens * CHARACTERS_PER_TOKEN)  # never fits: the note comes in its place
-    fitted = fit_lines(lines, max_tokens, describe_rest)
+    fitted = fit_lines(lines, max_tokens, describe_rest, heading=page.text)
     if not fitted.complete and not any(row.next for row in rows[: fitted.end]):
         return _fit(shortest, shortest, output, units, page, max_tokens)
     if fitted.complete:

@@ -20,7 +20,16 @@ from msgspec import json, msgpack
 from longshore.sandbox.gitignore import Globs, Ignores
 from longshore.sandbox.path_text import DeniedNames
 from longshore.sandbox.walking import Filter, walk_files
-from longshore.toolsets.filesystem.matches import FRAME, MOST_LINES, FileMatches, Line, WorkerQuery, excerpt, sort_key
+from longshore.toolsets.filesystem.matches import (
+    FRAME,
+    MOST_LINES,
+    TOO_DEEP,
+    FileMatches,
+    Line,
+    WorkerQuery,
+    excerpt,
+    sort_key,
+)
 
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 
@@ -36,10 +45,11 @@ class Searcher:
         self._filter = Filter(ignores, Globs(query.globs), DeniedNames(query.deny).within(query.within))
 
     def search(self, folder: int) -> Iterator[FileMatches]:
-        """The files with matches beneath an open folder, sorted."""
+        """The files with matches beneath an open folder, sorted; TOO_DEEP at the end if not all were entered."""
+        left_out = list[str]()
         after = sort_key(self._query.after)
         name = self._query.file
-        files = [(name, name, folder)] if name else walk_files(folder, self._filter)
+        files = [(name, name, folder)] if name else walk_files(folder, self._filter, too_deep=left_out.append)
         for path, name, parent in files:
             key = os.fsencode(path)
             if sort_key(key) < after:
@@ -49,6 +59,8 @@ class Searcher:
                 found := self.search_bytes(key, data, self._query.after_line if key == self._query.after else 0)
             ):
                 yield found
+        if left_out:
+            yield TOO_DEEP
 
     def search_bytes(self, path: bytes, data: bytes, after_line: int = 0) -> FileMatches | None:
         """The lines of a file's contents that match, after a line; None if there are none or it is no text."""

@@ -33,6 +33,7 @@ from longshore.toolsets.filesystem.reading import (
     read_contents,
     read_files,
     read_whole_file,
+    rehearse,
 )
 from longshore.toolsets.filesystem.search_place import find_place, path_prefix
 from longshore.toolsets.filesystem.shown_paths import show_name, show_path
@@ -92,6 +93,7 @@ class Filesystem(Toolset):
 
     def warm_up(self) -> None:
         self.files_of(self._app.engine.executor.files.roots)
+        rehearse()
 
     def stop(self) -> None:
         if self._watched is not None:
@@ -99,6 +101,10 @@ class Filesystem(Toolset):
 
     def status(self) -> dict[str, int]:
         return {"watched": 0 if self._watched is None else len(self._watched)}
+
+    def check_watch(self, uri: str) -> None:
+        """Raise FileError for what lies outside of the folders, or is denied."""
+        self.files_of(self._app.engine.executor.files.roots).real_path(uri)
 
     def watched(self, uri: str) -> None:
         if self._watched is None:
