@@ -360,11 +360,12 @@ class Engine:
             if received:
                 return self.recording.failed_call(call, received, request, problem)
             return self.replies.exception(call, problem)[0]
-        if received and (append := (recorder := self.recorder).append) is not None:
+        if received:
             # One event for the whole call, made here: a call of another function for it costs a twentieth of the call.
-            append(
+            recorder = self.recorder
+            recorder.append(
                 (
-                    recorder.number(),
+                    next(recorder.numbers),
                     0,
                     received,
                     monotonic(),
