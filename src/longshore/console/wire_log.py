@@ -1,4 +1,4 @@
-"""The frames that go over HTTP, without secrets, for one page that asks for them."""
+"""The frames of all transports, without secrets, for one page that asks for them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import count
 from time import time
 from typing import Any, Final, final
 
+from longshore.server.frame_tap import Direction, FrameTap
 from longshore.server.link import Link
 from longshore.telemetry.redactor import redact_json
-from longshore.transports.http.frame_tap import Direction, FrameTap
 
 SHOWN_CHARACTERS: Final = 16 << 10
 """Of a frame."""

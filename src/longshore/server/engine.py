@@ -22,6 +22,7 @@ from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry
 from longshore.server.call import Call, CallRequest, Stopped, read_call, read_long_call
 from longshore.server.executor import Executor
+from longshore.server.frame_tap import FrameTap
 from longshore.server.link import Link
 from longshore.server.policy import CALL_TOOL, Policy
 from longshore.server.recording import shorten
@@ -131,6 +132,7 @@ class Engine:
         self.replies = Replies(limits, recorder, server_info, policy)
         self.executor = Executor(limits, self.replies, recorder, policy, self.resource_changed)
         self.recording = self.executor.recording
+        self.tap = FrameTap()
         self.links: set[Link] = set()
         """The links of handshake-era peers, which get notifications of changes."""
         self.rates: Rates | None = None
