@@ -73,6 +73,7 @@ function section(title, ...content) {
 
 function callsTable(app, problem) {
   const rows = table("Calls in flight", [["Tool"], ["For", "number"], ["Progress"], ["By"], ["", "actions"]]);
+  rows.element.classList.add("stacks");
   const nothing = emptyState("No call runs", "Calls of every client appear here while they run, each with a button to cancel it.");
   const element = h("div", {}, nothing);
   const cancel = (call) => async (event) => {
