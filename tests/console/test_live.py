@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from pathlib import Path
 from typing import Any
@@ -173,19 +174,35 @@ def test_a_long_frame_is_cut(site: Site) -> None:
 
 
 def test_frames_that_a_page_does_not_take_are_bounded_and_counted(site: Site) -> None:
-    def flood() -> tuple[int, int]:
+    async def flood() -> tuple[int, int]:
         log = WireLog(site.app.engine.tap)
         log.open()
         try:
             for number in range(WAITING + 7):
                 site.app.engine.tap.show("in", None, b'{"n":%d}' % number)
-            first = log.read()
+            first = await log.read()
             assert first is not None
             return first["dropped"], len(first["frames"])
         finally:
             log.close()
 
-    assert site.server.look(flood) == (7, AT_ONCE)
+    assert site.server.do(flood) == (7, AT_ONCE)
+
+
+def test_the_server_does_other_work_between_frames(site: Site) -> None:
+    async def read() -> int:
+        log = WireLog(site.app.engine.tap)
+        log.open()
+        for _ in range(AT_ONCE):
+            site.app.engine.tap.show("in", None, b"{}")
+        reading, turns = asyncio.create_task(log.read()), 0
+        while not reading.done():
+            await asyncio.sleep(0)
+            turns += 1
+        log.close()
+        return turns
+
+    assert site.server.do(read) >= AT_ONCE
 
 
 # -- slow and dead pages

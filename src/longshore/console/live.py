@@ -95,7 +95,7 @@ class Live:
                 if state != before:
                     before = state
                     await stream.send("state", encode(state))
-            if log is not None and (frames := log.read()) is not None:
+            if log is not None and (frames := await log.read()) is not None:
                 await stream.send("wire", encode(frames))
             step += 1
             await stream.pause(STEP_SECONDS)
