@@ -45,7 +45,10 @@ _READER = "import socket, sys\ns = socket.socket(fileno=int(sys.argv[1]))\nwhile
 def measure(session: Session) -> list[Claim]:
     rounds, seconds = session.pick(full=15, quick=5), session.pick(full=3, quick=2)
     slowest = Claim(
-        "console_p99", f"HTTP tools/call at {RATE:,} a second: p99 of {WINDOW_SECONDS} s, median of {rounds} phases", "ms", base=WITHOUT
+        "console_p99",
+        f"HTTP tools/call at {RATE:,} a second: p99 of {WINDOW_SECONDS} s, median of {rounds} phases",
+        "ms",
+        base=WITHOUT,
     )
     pairs = Claim("console_ratio", "The same: p99 over that of the phase without a console beside it, median", "×")
     pairs.targets = [Target(OPEN, WORSE)]
@@ -153,7 +156,9 @@ class Load:
         windows: dict[int, list[float]] = {}
         for due, seconds in self.times:
             windows.setdefault(int(due / WINDOW_SECONDS), []).append(seconds)
-        return [sorted(each)[int(0.99 * len(each))] for each in windows.values() if len(each) > RATE * WINDOW_SECONDS / 2]
+        return [
+            sorted(each)[int(0.99 * len(each))] for each in windows.values() if len(each) > RATE * WINDOW_SECONDS / 2
+        ]
 
     def _send_due(self) -> None:
         while self._due and self._idle:

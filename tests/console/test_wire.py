@@ -53,7 +53,10 @@ def test_http_with_sse_is_shown_in_both_directions(tmp_path: Path) -> None:
         old.wait(lambda it: b"/messages?sessionId=" in it.body)
         address = old.body.decode().partition("data: ")[2].split()[0]
         ping = {"jsonrpc": "2.0", "id": 3, "method": "ping"}
-        assert site.server.send("POST", address, [("Content-Type", "application/json")], encode(ping)).finish().status == 202
+        assert (
+            site.server.send("POST", address, [("Content-Type", "application/json")], encode(ping)).finish().status
+            == 202
+        )
         stream.wait(lambda it: len(frames(it, "sse")) >= 2)
         assert frames(stream, "sse") == [("in", ping), ("out", {"jsonrpc": "2.0", "id": 3, "result": {}})]
         old.drop()

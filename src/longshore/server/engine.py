@@ -365,7 +365,7 @@ class Engine:
         if received:
             # One event for the whole call, made here: a call of another function for it costs a twentieth of the call.
             recorder = self.recorder
-            recorder.append(
+            recorder.put(
                 (
                     next(recorder.numbers),
                     0,

@@ -6,6 +6,7 @@ Without either, a call costs a look at `on`, and neither records nor the ring ar
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator
 from itertools import count
 from time import monotonic, time
@@ -32,8 +33,9 @@ class Recorder:
     fails a request."""
 
     __slots__ = (
+        "_append",
+        "_lock",
         "_offset",
-        "append",
         "dropped",
         "drops",
         "fallback",
@@ -42,6 +44,7 @@ class Recorder:
         "listeners",
         "numbers",
         "on",
+        "put",
         "ring",
         "threads",
         "traces",
@@ -50,8 +53,11 @@ class Recorder:
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
         self.ring: Ring | None = None
-        self.append: Callable[[Event], object] = _ignore
+        self.put: Callable[[Event], object] = _ignore
+        """Takes an event. Its number is the next of `numbers`. Without a listener it is the ring's own `append`."""
+        self._append: Callable[[Event], object] = _ignore
         """Puts an event into the ring, if there is one."""
+        self._lock = allocate_lock()
         self.on = False
         """Whether there is a ring or a listener."""
         self.keeps_values = False
@@ -97,13 +103,16 @@ class Recorder:
     def _update(self) -> None:
         self.on = bool(self.listeners) or self.ring is not None
         self.is_detailed = bool(self.listeners) or self.traces or self.keeps_values
+        self._set_append(self._append)
 
     def _set_append(self, append: Callable[[Event], object]) -> None:
-        self.append = append
+        with self._lock:  # a thread that waits for an event sets it, too
+            self._append = append
+            self.put = self._put_and_record if self.listeners else append
 
     def close_ring(self) -> None:
         """Keep no more events, and forget those that were kept."""
-        self.ring, self.append = None, _ignore
+        self.ring, self._append = None, _ignore
         self._update()
 
     def add(self, listener: Listener) -> Callable[[], None]:
@@ -125,14 +134,13 @@ class Recorder:
                 self.dropped += 1
                 self.remove(listener)
 
-    def put(self, event: Event) -> None:
-        """Take an event. Its number is the next of `numbers`."""
-        self.append(event)
-        if self.listeners:
-            from longshore.telemetry.events import expand
+    def _put_and_record(self, event: Event) -> None:
+        """Take an event while there are listeners."""
+        from longshore.telemetry.events import expand
 
-            for record in expand(event, self.offset):
-                self.record(record)
+        self._append(event)
+        for record in expand(event, self.offset):
+            self.record(record)
 
     # -- what is rare
 

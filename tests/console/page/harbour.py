@@ -192,7 +192,9 @@ def _add_questions(app: Server) -> None:
         return f"{ship}: {'paid' if paid else 'unpaid'}"
 
     @app.tool(effects="read")
-    async def forecast(text: Annotated[str, Ask(Sample(f"How will the weather be? {EVIL}", system="You are a skipper."))]) -> str:
+    async def forecast(
+        text: Annotated[str, Ask(Sample(f"How will the weather be? {EVIL}", system="You are a skipper."))],
+    ) -> str:
         """Ask the client's model."""
         return text
 
