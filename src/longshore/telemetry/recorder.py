@@ -75,7 +75,7 @@ class Recorder:
         self.fallback: Callable[[], Listener] | None = None
         """Makes the listener of problems while there is no other listener."""
         self.numbers: Iterator[int] = count(1)
-        """The numbers of events: the next is the first thing in an event. `next` takes half as long as a bound `__next__`."""
+        """The numbers of events: the first thing in each. `next` takes half as long as a bound `__next__`."""
         self._offset = time() - monotonic()
 
     @property
