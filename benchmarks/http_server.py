@@ -67,7 +67,7 @@ def placed(session: Session, core: int) -> list[str]:
 
     The generator has a core and the server has another, so neither can starve the other.
     """
-    ahead = [] if session.polite or not _may_go_ahead() else ["nice", "-n", "-20"]
+    ahead = ["nice", "-n", "-20"] if goes_ahead(session) else []
     return ["taskset", "-c", str(core), *ahead]
 
 
@@ -77,8 +77,9 @@ def cores() -> tuple[int, int]:
     return every[0], every[1 % len(every)]
 
 
-def _may_go_ahead() -> bool:
-    return os.geteuid() == 0
+def goes_ahead(session: Session) -> bool:
+    """Whether what is measured may run ahead of everything else on the machine."""
+    return not session.polite and os.geteuid() == 0
 
 
 class Serving:

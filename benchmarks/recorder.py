@@ -167,7 +167,7 @@ def _ring_claim(session: Session, name: str, what: str, time: Callable[[Any, int
             if each == RING:
                 app.recorder.open_ring(RING_SIZE)
                 for _ in range(RING_SIZE):  # a server's ring is full after its first minutes
-                    app.recorder.put((app.recorder.number(), 5, None))
+                    app.recorder.put((next(app.recorder.numbers), 5, None))
             time(app, RING_SIZE)  # the first calls replace what filled it
             gc.collect()
             figures.append(time(app, calls))

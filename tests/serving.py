@@ -377,7 +377,8 @@ class Served:
         outer, self._stopped = self._app, asyncio.Event()
         app = outer if isinstance(outer, HttpApp) else outer.app
         await app.start()
-        listener = Listener(outer, asyncio.get_running_loop(), app.limits, app.engine.recorder)
+        lines = app.engine if app.config.http.lines else None
+        listener = Listener(outer, asyncio.get_running_loop(), app.limits, app.engine.recorder, lines=lines)
         await listener.listen([self._socket], None)
         self._listener = listener
         await self._stopped.wait()

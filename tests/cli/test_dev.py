@@ -152,6 +152,24 @@ def ask(console: re.Match[str], name: str) -> dict[str, object]:
         return found
 
 
+def test_the_wire_of_stdio_is_shown_while_a_page_asks_for_it(peer: Peer) -> None:
+    peer.start()
+    eventually("the console's address", lambda: _CONSOLE.search(peer.stderr))
+    found = _CONSOLE.search(peer.stderr)
+    assert found is not None
+    address = Request(f"{found[1]}/api/stream?wire=1", headers={"Authorization": f"Bearer {found[3]}"})
+    with urlopen(address, timeout=20) as stream:
+        data = (json.loads(line[6:]) for line in stream if line.startswith(b"data: "))
+        assert "calls" in next(data), "the first state: the page is open"
+        assert text_of(peer.call("price")) == "3 crowns"
+        shown = (frame for each in data for frame in each.get("frames", ()))
+        received, sent = next(shown), next(shown)
+    assert [received["direction"], sent["direction"]] == ["in", "out"]
+    assert [received["transport"], sent["transport"]] == ["stdio", "stdio"]
+    assert '"price"' in received["text"]
+    assert "3 crowns" in sent["text"]
+
+
 def test_the_console_beside_stdio_shows_the_calls_of_the_client(peer: Peer) -> None:
     peer.start()
     assert text_of(peer.call("price")) == "3 crowns"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from pathlib import Path
+from typing import Any
 
 from console.site import OTHER, TOKEN, Site, events, eventually, opened, rows
 from longshore.console.live import MOST_ROWS, MOST_STREAMS
@@ -11,6 +13,14 @@ from longshore.console.wire_log import AT_ONCE, SHOWN_CHARACTERS, WAITING, WireL
 from longshore.telemetry.events import RequestInfo, Source
 from longshore.telemetry.history import History
 from longshore.telemetry.records import Problem
+
+
+def shown_calls(site: Site) -> list[Any]:
+    """The calls in flight, as a page gets them once there are any."""
+    stream = site.stream()
+    stream.wait(lambda it: any(each["calls"] for each in events(it, "state")))
+    stream.drop()
+    return next(each["calls"] for each in reversed(events(stream, "state")) if each["calls"])  # type: ignore[no-any-return]
 
 
 def test_an_overview_says_what_runs_here(site: Site) -> None:
@@ -65,10 +75,21 @@ def test_a_call_in_flight_is_shown_with_its_progress_and_can_be_cancelled(site: 
 
 def test_the_operator_may_cancel_a_call_of_anybody(site: Site) -> None:
     waiting = site.call("wait", OTHER)
-    [shown] = site.server.until(lambda: site.console._live.state.take()["calls"], "the call")
+    [shown] = shown_calls(site)
     assert shown["principal"] == "other"
     assert site.post(f"calls/{shown['key']}/cancel", {}).status == 200
     assert b"stopped by the operator" in waiting.finish().body
+
+
+def test_a_call_keeps_its_key_while_no_page_is_open(site: Site) -> None:
+    """A page that connects again must not be told that a call has ended which runs."""
+    waiting = site.call("wait")
+    [before] = shown_calls(site)
+    site.server.until(lambda: site.console._live.pages == 0, "the end of the page")
+    [after] = shown_calls(site)
+    assert after["key"] == before["key"]
+    assert site.post(f"calls/{before['key']}/cancel", {}).status == 200
+    waiting.finish()
 
 
 def test_usage_counts_calls_failures_and_tokens(tmp_path: Path) -> None:
@@ -116,7 +137,7 @@ def test_older_records_come_from_the_history_where_there_is_one(tmp_path: Path) 
 
 
 def test_frames_are_shown_only_while_a_page_asks_for_them(site: Site) -> None:
-    tap = site.console._host.tap
+    tap = site.app.engine.tap
     assert tap.watchers == ()
     stream = site.stream("wire=1")
     site.server.until(lambda: tap.watchers, "the tap")
@@ -133,7 +154,7 @@ def test_frames_are_shown_only_while_a_page_asks_for_them(site: Site) -> None:
 
 def test_secrets_are_removed_from_frames(site: Site) -> None:
     stream = site.stream("wire=1")
-    site.server.until(lambda: site.console._host.tap.watchers, "the tap")
+    site.server.until(lambda: site.app.engine.tap.watchers, "the tap")
     secret = "ghp_" + "a8Kd93mZqLw02XvBn47RtYuIo56PsDfGhJkl"  # the form of a token of GitHub
     site.call("wait", note=secret).drop()
     stream.wait(lambda it: events(it, "wire"))
@@ -143,7 +164,7 @@ def test_secrets_are_removed_from_frames(site: Site) -> None:
 
 def test_a_long_frame_is_cut(site: Site) -> None:
     stream = site.stream("wire=1")
-    site.server.until(lambda: site.console._host.tap.watchers, "the tap")
+    site.server.until(lambda: site.app.engine.tap.watchers, "the tap")
     site.call("fail", note="word " * 10_000).finish()
     stream.wait(lambda it: events(it, "wire"))
     [frame] = [f for each in events(stream, "wire") for f in each["frames"] if f["direction"] == "in"]
@@ -153,19 +174,35 @@ def test_a_long_frame_is_cut(site: Site) -> None:
 
 
 def test_frames_that_a_page_does_not_take_are_bounded_and_counted(site: Site) -> None:
-    def flood() -> tuple[int, int]:
-        log = WireLog(site.console._host.tap)
+    async def flood() -> tuple[int, int]:
+        log = WireLog(site.app.engine.tap)
         log.open()
         try:
             for number in range(WAITING + 7):
-                site.console._host.tap.show("in", None, b'{"n":%d}' % number)
-            first = log.read()
+                site.app.engine.tap.show("in", None, b'{"n":%d}' % number)
+            first = await log.read()
             assert first is not None
             return first["dropped"], len(first["frames"])
         finally:
             log.close()
 
-    assert site.server.look(flood) == (7, AT_ONCE)
+    assert site.server.do(flood) == (7, AT_ONCE)
+
+
+def test_the_server_does_other_work_between_frames(site: Site) -> None:
+    async def read() -> int:
+        log = WireLog(site.app.engine.tap)
+        log.open()
+        for _ in range(AT_ONCE):
+            site.app.engine.tap.show("in", None, b"{}")
+        reading, turns = asyncio.create_task(log.read()), 0
+        while not reading.done():
+            await asyncio.sleep(0)
+            turns += 1
+        log.close()
+        return turns
+
+    assert site.server.do(read) >= AT_ONCE
 
 
 # -- slow and dead pages
@@ -214,8 +251,7 @@ def test_a_dead_page_frees_everything(tmp_path: Path) -> None:
             stream.drop()
         live = site.console._live
         site.server.until(lambda: live.pages == 0, "the end of the pages")
-        assert site.console._host.tap.watchers == ()
-        assert live.state._keys == {}
+        assert site.app.engine.tap.watchers == ()
         waiting.drop()
         site.server.until(lambda: not site.app.engine.executor.live, "the end of the call")
         gc.collect()

@@ -23,7 +23,7 @@ def filled(count: int, size: int = SIZE) -> Recorder:
 
 def put(recorder: Recorder, count: int) -> None:
     for number in range(count):
-        recorder.put((recorder.number(), 5, number))
+        recorder.put((next(recorder.numbers), 5, number))
 
 
 def read(recorder: Recorder, cursor: int, most: int | None = None) -> Batch:
@@ -61,7 +61,7 @@ def test_what_is_overwritten_before_it_is_read_is_counted(count: int, dropped: i
 
 def test_an_event_that_another_thread_has_numbered_and_not_appended_is_waited_for() -> None:
     recorder = filled(2)
-    late = recorder.number()
+    late = next(recorder.numbers)
     put(recorder, 1)
     assert values(read(recorder, 0)) == [0, 1]
     assert read(recorder, 2) == ([], 2, 0)
@@ -89,7 +89,7 @@ def test_many_threads_lose_nothing() -> None:
 
     def work(name: int) -> None:
         for number in range(2000):
-            recorder.put((recorder.number(), 5, (name, number)))
+            recorder.put((next(recorder.numbers), 5, (name, number)))
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
     for thread in threads:

@@ -72,7 +72,7 @@ class Live:
         if len(self._streams) >= MOST_STREAMS:
             raise Denied(503, f"{MOST_STREAMS} pages are open; close one", ((b"retry-after", b"5"),))
         stream = EventStream(receive, send, headers, self._host.engine.limits.keep_alive_seconds)
-        log = WireLog(self._host.tap) if wire else None
+        log = WireLog(self._host.engine.tap) if wire else None
         self._streams.add(stream)
         if log is not None:
             log.open()
@@ -83,8 +83,6 @@ class Live:
             self._streams.discard(stream)
             if log is not None:
                 log.close()
-            if not self._streams:
-                self.state.forget()
 
     async def _send_all(self, stream: EventStream, rows: _Rows | None, log: WireLog | None) -> None:
         before: Any = None
@@ -97,7 +95,7 @@ class Live:
                 if state != before:
                     before = state
                     await stream.send("state", encode(state))
-            if log is not None and (frames := log.read()) is not None:
+            if log is not None and (frames := await log.read()) is not None:
                 await stream.send("wire", encode(frames))
             step += 1
             await stream.pause(STEP_SECONDS)

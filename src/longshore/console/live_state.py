@@ -22,19 +22,16 @@ COLOURED: Final = ("browser", "filesystem", "terminal")
 
 @final
 class LiveState:
-    """Looks at a server. A call has a key from the first time that it is shown until it has ended."""
+    """Looks at a server. A call gets its number when it is shown first, and keeps it."""
 
     def __init__(self, host: PartHost, usage: Usage) -> None:
         self._host, self._usage = host, usage
         self._executor = host.engine.executor
-        self._number = count(1).__next__
-        self._keys: dict[int, tuple[str, Call]] = {}
-        """By the identity of the call, which no other object takes while it is held here."""
+        self._numbers = count(1)
 
     def take(self) -> dict[str, Any]:
         """The state, now."""
         calls = sorted(self._executor.live, key=lambda call: call.received or call.started)
-        self._keys = {id(call): self._keys.get(id(call)) or (f"c{self._number()}", call) for call in calls}
         shown = [self._describe_call(call) for call in calls[:MOST_CALLS]]
         sessions = self._list_sessions()
         return {
@@ -45,14 +42,10 @@ class LiveState:
             "tools_running": _running(calls),
         }
 
-    def forget(self) -> None:
-        """Hold no call any more: nobody looks."""
-        self._keys = {}
-
     def cancel(self, key: str) -> bool:
         """End a call with an answer that says why. False: it has ended."""
-        for known, call in self._keys.values():
-            if known == key and not call.ended:
+        for call in self._executor.live:
+            if call.number and key == f"c{call.number}":
                 text = f"{call.entry.name} was stopped by the operator, from the console"
                 self._executor.fail(call, "cancelled", text, "cancelled")
                 return True
@@ -60,12 +53,13 @@ class LiveState:
 
     def _describe_call(self, call: Call) -> dict[str, Any]:
         link, began = call.link, call.received or call.started
+        call.number = call.number or next(self._numbers)
         source = link.source or link.describe()
         context = call.made_context
         reported = None if context is None else context.reported
         progress = None if reported is None else dict(zip(("done", "total", "message"), reported, strict=True))
         return {
-            "key": self._keys[id(call)][0],
+            "key": f"c{call.number}",
             "tool": call.entry.name,
             "method": call.method,
             "session": source.session,

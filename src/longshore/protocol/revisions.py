@@ -16,7 +16,7 @@ R2411, R2503, R2506, R2511, R2607 = range(5)
 _LATER = 99
 
 
-class Revision(Struct, frozen=True):
+class Revision(Struct, frozen=True, gc=False):
     """One revision. `modern` ones carry their envelope in every request; the others begin with `initialize`."""
 
     name: str

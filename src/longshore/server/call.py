@@ -138,6 +138,8 @@ class Call(Struct, eq=False):
     elicitation: Elicitation | None = None
     failed: bool = False
     """Whether the handler's own result has `isError`."""
+    number: int = 0
+    """By which the console names it; 0: it was not shown."""
 
     def detach_frame(self) -> None:
         """Copy the frame out of the transport's buffer, and drop the objects that can be decoded from it again.

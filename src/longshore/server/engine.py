@@ -22,6 +22,7 @@ from longshore.registry.catalog import PART_OF, Catalog, Part
 from longshore.registry.tool import Entry
 from longshore.server.call import Call, CallRequest, Stopped, read_call, read_long_call
 from longshore.server.executor import Executor
+from longshore.server.frame_tap import FrameTap
 from longshore.server.link import Link
 from longshore.server.policy import CALL_TOOL, Policy
 from longshore.server.recording import shorten
@@ -132,6 +133,7 @@ class Engine:
         self.replies = Replies(limits, recorder, server_info, policy)
         self.executor = Executor(limits, self.replies, recorder, policy, self.resource_changed)
         self.recording = self.executor.recording
+        self.tap = FrameTap()
         self.links: set[Link] = set()
         """The links of handshake-era peers, which get notifications of changes."""
         self.rates: Rates | None = None
@@ -361,11 +363,12 @@ class Engine:
             if received:
                 return self.recording.failed_call(call, received, request, problem)
             return self.replies.exception(call, problem)[0]
-        if received and (append := (recorder := self.recorder).append) is not None:
+        if received:
             # One event for the whole call, made here: a call of another function for it costs a twentieth of the call.
-            append(
+            recorder = self.recorder
+            recorder.put(
                 (
-                    recorder.number(),
+                    next(recorder.numbers),
                     0,
                     received,
                     monotonic(),

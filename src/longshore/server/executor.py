@@ -148,7 +148,7 @@ class Executor:
                 self.recording.completed(call, "refused", refusal)
                 return refusal
         if call.info is not None and not call.started:
-            self.recording.invoked(call, monotonic())
+            self.recording.invoked(call, monotonic() if call.announced else call.received)
         try:
             frame = self.replies.success(call, invoke(call))
         except Stopped:
@@ -265,7 +265,8 @@ class Executor:
         if call.caller is not None:
             call.caller.started()
         is_invoked = call.started > 0
-        call.started = now = monotonic()
+        # A call that runs as soon as it came began when it came: one look at the clock.
+        call.started = now = monotonic() if call.announced or not call.received else call.received
         call.deadline = due = now + entry.limit
         if due < self._armed and loop is not None:
             self._arm(due)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longshore.server.link import Link
     from longshore.telemetry.events import RequestInfo, Size
     from longshore.telemetry.records import Outcome, TraceContext
+    from longshore.telemetry.ring import Event
     from longshore.wire.messages import Message
 
 ID_CHARACTERS: Final = 100
@@ -73,7 +74,7 @@ class Recording:
         if call.info is not None and not call.announced:
             call.announced = True
             recorder = self.recorder
-            recorder.put((recorder.number(), 1, call.info, call.received, call.recorded_arguments))
+            recorder.put((next(recorder.numbers), 1, call.info, call.received, call.recorded_arguments))
 
     def refused(self, call: Call, answer: bytes) -> bytes:
         """Record that a call was refused before it ran."""
@@ -92,7 +93,7 @@ class Recording:
         recorder = self.recorder
         info, received = self._info(link, request.id, "tools/call", len(frame)), monotonic()
         arguments = self._head(bytes(request.params.arguments)) if recorder.keeps_values else b""
-        recorder.put((recorder.number(), 1, info, received, arguments))
+        recorder.put((next(recorder.numbers), 1, info, received, arguments))
         recorder.refused(info, why_refused(problem))
         self.end_method(info, received, "refused", answer)
         return answer
@@ -107,15 +108,18 @@ class Recording:
 
     def invoked(self, call: Call, now: float) -> None:
         """Record that the handler is about to run. Also that the call came in, unless that was recorded."""
-        recorder, info = self.recorder, call.info
+        info = call.info
         call.started = now
         if info is None or not info.tool:
             self.announce(call)
-        elif call.announced:
-            recorder.put((recorder.number(), 2, info, now))
+            return
+        recorder = self.recorder
+        if call.announced:
+            event: Event = (next(recorder.numbers), 2, info, now)
         else:
             call.announced = True
-            recorder.put((recorder.number(), 3, info, call.received, call.recorded_arguments, now))
+            event = (next(recorder.numbers), 3, info, call.received, call.recorded_arguments, now)
+        recorder.put(event)
 
     def completed(self, call: Call, outcome: Outcome, answer: bytes | None) -> None:
         """Record the end of a call."""
@@ -131,7 +135,7 @@ class Recording:
         size = len(answer) if answer.isascii() else _size(answer)
         recorder = self.recorder
         kept = self._head(answer) if recorder.keeps_values else b""
-        recorder.put((recorder.number(), 4, info, call.received, call.started, monotonic(), outcome, size, kept))
+        recorder.put((next(recorder.numbers), 4, info, call.received, call.started, monotonic(), outcome, size, kept))
 
     def refuse(self, call: Call, why: str) -> None:
         """Record why a call is refused, or which limit it met."""
@@ -151,7 +155,7 @@ class Recording:
         if recorder.traces:
             info = structs.replace(info, trace=_read_trace(message.params))
         params = self._head(bytes(message.params)) if recorder.keeps_values else b""
-        recorder.put((recorder.number(), 1, info, received, params))
+        recorder.put((next(recorder.numbers), 1, info, received, params))
         return info
 
     def join(self, call: Call, info: RequestInfo | None, received: float) -> None:
@@ -170,7 +174,7 @@ class Recording:
         """Record that it was answered."""
         recorder = self.recorder
         kept = self._head(answer) if recorder.keeps_values else b""
-        recorder.put((recorder.number(), 4, info, received, 0.0, monotonic(), outcome, _size(answer), kept))
+        recorder.put((next(recorder.numbers), 4, info, received, 0.0, monotonic(), outcome, _size(answer), kept))
 
     def note_refusal(self, info: RequestInfo | None, why: str) -> None:
         """Record why a request was refused."""
@@ -182,7 +186,7 @@ class Recording:
         if self.recorder.on:
             method = message.method if message.method in METHODS else "unknown"
             info, received = self._info(link, message.id, method), monotonic()
-            self.recorder.put((self.recorder.number(), 1, info, received, b""))
+            self.recorder.put((next(self.recorder.numbers), 1, info, received, b""))
             self.recorder.refused(info, why)
             self.end_method(info, received, "refused", b"")
 

@@ -6,7 +6,8 @@ Without either, a call costs a look at `on`, and neither records nor the ring ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator
 from itertools import count
 from time import monotonic, time
 from types import TracebackType
@@ -32,16 +33,18 @@ class Recorder:
     fails a request."""
 
     __slots__ = (
+        "_append",
+        "_lock",
         "_offset",
-        "append",
         "dropped",
         "drops",
         "fallback",
         "is_detailed",
         "keeps_values",
         "listeners",
-        "number",
+        "numbers",
         "on",
+        "put",
         "ring",
         "threads",
         "traces",
@@ -50,8 +53,11 @@ class Recorder:
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
         self.ring: Ring | None = None
-        self.append: Callable[[Event], object] | None = None
-        """Puts an event into the ring."""
+        self.put: Callable[[Event], object] = _ignore
+        """Takes an event. Its number is the next of `numbers`. Without a listener it is the ring's own `append`."""
+        self._append: Callable[[Event], object] = _ignore
+        """Puts an event into the ring, if there is one."""
+        self._lock = allocate_lock()
         self.on = False
         """Whether there is a ring or a listener."""
         self.keeps_values = False
@@ -68,8 +74,8 @@ class Recorder:
         """How many events did not reach a sink, by the sink's name."""
         self.fallback: Callable[[], Listener] | None = None
         """Makes the listener of problems while there is no other listener."""
-        self.number: Callable[[], int] = count(1).__next__
-        """The number of the next event, which is the first thing in it."""
+        self.numbers: Iterator[int] = count(1)
+        """The numbers of events: the first thing in each. `next` takes half as long as a bound `__next__`."""
         self._offset = time() - monotonic()
 
     @property
@@ -97,13 +103,16 @@ class Recorder:
     def _update(self) -> None:
         self.on = bool(self.listeners) or self.ring is not None
         self.is_detailed = bool(self.listeners) or self.traces or self.keeps_values
+        self._set_append(self._append)
 
     def _set_append(self, append: Callable[[Event], object]) -> None:
-        self.append = append
+        with self._lock:  # a thread that waits for an event sets it, too
+            self._append = append
+            self.put = self._put_and_record if self.listeners else append
 
     def close_ring(self) -> None:
         """Keep no more events, and forget those that were kept."""
-        self.ring = self.append = None
+        self.ring, self._append = None, _ignore
         self._update()
 
     def add(self, listener: Listener) -> Callable[[], None]:
@@ -125,21 +134,19 @@ class Recorder:
                 self.dropped += 1
                 self.remove(listener)
 
-    def put(self, event: Event) -> None:
-        """Take an event. Its number is `number()`."""
-        if self.append is not None:
-            self.append(event)
-        if self.listeners:
-            from longshore.telemetry.events import expand
+    def _put_and_record(self, event: Event) -> None:
+        """Take an event while there are listeners."""
+        from longshore.telemetry.events import expand
 
-            for record in expand(event, self.offset):
-                self.record(record)
+        self._append(event)
+        for record in expand(event, self.offset):
+            self.record(record)
 
     # -- what is rare
 
     def emit(self, record: Record) -> None:
         """Take a record that was made already."""
-        self.put((self.number(), 5, record))
+        self.put((next(self.numbers), 5, record))
 
     def refused(self, info: RequestInfo, why: str, status: int = 0) -> None:
         """A request was refused."""
@@ -188,6 +195,10 @@ class Recorder:
                 self.fallback()(record)
             except Exception:
                 self.dropped += 1
+
+
+def _ignore(event: Event) -> None:
+    """Where there is no ring."""
 
 
 def ignore_process(kind: ProcessKind, pid: int, principal: str) -> Callable[[int | None], None]:  # noqa: ARG001

@@ -307,9 +307,12 @@ class Stdio(Link):
     def _take(self, frames: Sequence[Frame]) -> None:
         """Handle frames until they end or reading must stop; the rest is handled when it goes on."""
         handle, out, high, queued = self._engine.frames.handle, self._out, self._high, 0
+        watched = bool(self._engine.tap.watchers)
         self._handling = True
         try:
             for index, frame in enumerate(frames):
+                if watched and not isinstance(frame, TooLong):
+                    self._engine.tap.show("in", self, bytes(frame))
                 reply = handle(frame, self) if type(frame) is bytes else self._handle_long(frame)
                 if reply is not None:
                     out.append(reply)
@@ -376,6 +379,9 @@ class Stdio(Link):
         out = self._out
         if not out:
             return
+        if self._engine.tap.watchers:
+            for frame in out:
+                self._engine.tap.show("out", self, frame)
         parts: list[Part]
         if len(out) == 1 and len(out[0]) <= JOIN_BYTES:
             parts = [out[0] + b"\n"]

@@ -192,8 +192,15 @@ def _add_questions(app: Server) -> None:
         return f"{ship}: {'paid' if paid else 'unpaid'}"
 
     @app.tool(effects="read")
-    async def forecast(text: Annotated[str, Ask(Sample("How will the weather be?"))]) -> str:
+    async def forecast(
+        text: Annotated[str, Ask(Sample(f"How will the weather be? {EVIL}", system="You are a skipper."))],
+    ) -> str:
         """Ask the client's model."""
+        return text
+
+    @app.tool(effects="read")
+    async def plan(text: Annotated[str, Ask(Sample("Plan it.", tools=[{"name": "map", "inputSchema": {}}]))]) -> str:
+        """Ask the client's model, with tools."""
         return text
 
 

@@ -9,7 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from console.page.console_page import ConsolePage
-from console.page.harbour import TOKEN
+from console.page.harbour import EVIL, TOKEN
 from longshore import Client
 
 
@@ -101,10 +101,26 @@ def test_a_question_with_an_address_shows_it_before_it_is_opened(console: Consol
     assert "Fram: paid" in console.text(".output")
 
 
-def test_a_tool_that_needs_a_model_says_that_the_page_has_none(console: ConsolePage) -> None:
-    console.open_tool("forecast")
+def test_a_tool_that_needs_more_of_a_client_says_so(console: ConsolePage) -> None:
+    console.open_tool("plan")
     console.call()
     assert "such as a language model" in console.text(".output")
+
+
+def test_a_question_to_a_model_is_answered_by_the_person(console: ConsolePage) -> None:
+    console.open_tool("forecast")
+    console.click(".run-panel .run")
+    console.until("document.querySelector('.question textarea') !== null", "the question")
+    assert "You are a skipper." in console.text(".question")
+    assert f"How will the weather be? {EVIL}" in console.text(".question")
+    assert console.js("document.activeElement === document.querySelector('.question textarea')")
+    console.click(".question button.main")
+    assert console.has(".question textarea:invalid"), "an empty answer is not sent"
+    console.fill(".question textarea", "Fog at dawn.")
+    console.press("Control+Enter")
+    console.wait_answer()
+    assert "Fog at dawn." in console.text(".output")
+    assert console.js("window.pwned ?? null") is None
 
 
 def test_a_request_of_the_history_is_filled_in_and_run_again_without_its_secrets(console: ConsolePage) -> None:

@@ -256,6 +256,34 @@ def test_the_border_is_coloured_only_while_tools_of_a_kind_run(console: ConsoleP
     assert console.js("getComputedStyle(document.getElementById('usage')).animationName") == "none"
 
 
+def test_a_call_in_flight_is_read_and_cancelled_on_a_phone(console: ConsolePage) -> None:
+    console.window(360, 740)
+    console.open_tool("wait_for_tide")
+    console.click(".run-panel .run")
+    console.open("live", ".live")
+    row = "[...document.querySelectorAll('[aria-label=\"Calls in flight\"] tbody tr:first-child > *')]"
+    console.until(f"{row}.length === 5 && {row}[2].textContent.includes('3 of 10')", "the call and its progress")
+    boxes = console.js(f"{row}.map(each => each.getBoundingClientRect()).map(({{left, right}}) => [left, right])")
+    assert all(right <= boxes[4][0] + 1 for _, right in boxes[:4]), "the button covers nothing"
+    assert boxes[4][1] <= 360
+    console.click("button[aria-label='Cancel wait_for_tide']")
+    console.until("document.querySelector('[aria-label=\"Calls in flight\"] .empty') !== null", "the end of the call")
+
+
+def test_the_live_view_says_what_it_cannot_show(browser: TestPage, tmp_path: Path) -> None:
+    with serve_console(make_server(**{"telemetry.records": False, "http.workers": 2}), tmp_path) as served:
+        console = ConsolePage(browser, served.port)
+        console.window(1280)
+        console.sign_in(TOKEN)
+        console.until(READY, "the console")
+        console.open("live", ".live")
+        notes = console.js("[...document.querySelectorAll('.live .note')].map(each => each.textContent)")
+        assert [note.split(" ")[0] for note in notes] == ["Records", "The"]
+        assert "telemetry.records" in notes[0]
+        assert "2 processes" in notes[1]
+        console.leave()
+
+
 @pytest.fixture
 def crowded(tmp_path: Path) -> Iterator[Served]:
     """A server with 300 tools of long names, and a long result."""

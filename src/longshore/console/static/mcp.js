@@ -46,7 +46,7 @@ export class Mcp {
     const meta = {
       ...params._meta,
       [`${PREFIX}protocolVersion`]: REVISION,
-      [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} } },
+      [`${PREFIX}clientCapabilities`]: { elicitation: { form: {}, url: {} }, sampling: {} },
       [`${PREFIX}clientInfo`]: CLIENT,
     };
     if (progress) meta.progressToken = id;

@@ -10,9 +10,12 @@ const CHARACTER = 7.2; // pixels of a character of a label
 const AXIS = 22;
 const MOST_ROWS = 14;
 
+/** The pixels at the left that labels take: the plots of one width share their time axis. */
+const gutter = (width) => width < NARROW ? 92 : 170;
+
 /** Calls as bars over the last `span` seconds, one row a tool; `width` in pixels. */
 export function timeline(calls, now, span, width) {
-  const labels = width < NARROW ? 92 : 170;
+  const labels = gutter(width);
   const from = now - span;
   const shown = calls.filter((call) => call.to >= from);
   const latest = new Map();
@@ -78,18 +81,19 @@ export function rateColumns(calls, now, span, width) {
     if (at >= 0 && at < BINS) bins[at][hasFailed(call.outcome) ? "failed" : "ok"] += 1;
   }
   const most = Math.max(1, ...bins.map((bin) => bin.ok + bin.failed));
-  const column = width / BINS;
+  const labels = gutter(width);
+  const column = (width - labels) / BINS;
   const columns = bins.map((bin, at) => {
     const ok = (bin.ok / most) * TALL;
     const failed = (bin.failed / most) * TALL;
-    const x = at * column + 1;
+    const x = labels + at * column + 0.5;
     return [
-      bin.ok > 0 && s("rect", { class: "bar-ok", x, y: 14 + TALL - ok, width: column - 2, height: ok }),
-      bin.failed > 0 && s("rect", { class: "bar-failed", x, y: 14 + TALL - ok - failed, width: column - 2, height: failed }),
+      bin.ok > 0 && s("rect", { class: "bar-ok", x, y: 14 + TALL - ok, width: column - 1, height: ok }),
+      bin.failed > 0 && s("rect", { class: "bar-failed", x, y: 14 + TALL - ok - failed, width: column - 1, height: failed }),
     ];
   });
-  const base = s("line", { class: "plot-tick", x1: 0, x2: width, y1: 14 + TALL, y2: 14 + TALL });
-  const texts = [s("text", { class: "plot-axis", x: 0, y: 10 }, `${most} in ${Number(seconds.toFixed(1))} s`), s("text", { class: "plot-axis", x: 0, y: TALL + 30 }, `${plural(Math.round(span / 60), "minute")} ago`), s("text", { class: "plot-axis", x: width, y: TALL + 30, "text-anchor": "end" }, "now")];
+  const base = s("line", { class: "plot-tick", x1: labels, x2: width, y1: 14 + TALL, y2: 14 + TALL });
+  const texts = [s("text", { class: "plot-axis", x: 0, y: 10 }, `${most} in ${Number(seconds.toFixed(1))} s`), s("text", { class: "plot-axis", x: labels, y: TALL + 30 }, `${plural(Math.round(span / 60), "minute")} ago`), s("text", { class: "plot-axis", x: width, y: TALL + 30, "text-anchor": "end" }, "now")];
   const total = bins.reduce((sum, bin) => sum + bin.ok + bin.failed, 0);
   const failures = bins.reduce((sum, bin) => sum + bin.failed, 0);
   return s("svg", { viewBox: `0 0 ${width} ${TALL + 36}`, class: "plot rate", role: "img", "aria-label": `${total} calls in the last ${plural(Math.round(span / 60), "minute")}, ${failures} failed` }, base, columns, texts);

@@ -1,8 +1,10 @@
-// The questions of a call, answered in the page. Questions to a model can't be: this page has none.
+// The questions of a call, answered in the page; those to a language model by the person in its place.
 
-import { h, linkTarget, problemBox } from "./dom.js";
+import { h, linkTarget, problemBox, uniqueId } from "./dom.js";
+import { count } from "./format.js";
 import { makeForm } from "./form.js";
 import { jsonTree } from "./json_tree.js";
+import { contentBlock } from "./result.js";
 
 /** Show the questions in `place`; the answers by key once all are answered. Rejects if `signal` ends the call. */
 export function ask(place, questions, signal) {
@@ -22,6 +24,11 @@ export function ask(place, questions, signal) {
     };
     signal.addEventListener("abort", () => { panel.remove(); reject(signal.reason); }, { once: true });
     panel.append(...keys.map((key) => question(key, questions[key], (answer) => answered(key, answer))));
+    panel.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      event.target.closest("form")?.requestSubmit();
+    });
     place.append(panel);
     focusFirst(panel);
     if (!keys.length) resolve({});
@@ -29,12 +36,13 @@ export function ask(place, questions, signal) {
 }
 
 function focusFirst(panel) {
-  panel.querySelector("input:not([type=checkbox]), select, textarea, button")?.focus();
+  (panel.querySelector("input:not([type=checkbox]), select, textarea") ?? panel.querySelector("button"))?.focus();
 }
 
 function question(key, { method, params = {} }, answer) {
   const element = h("section", { class: "question", "data-key": key });
-  if (method !== "elicitation/create") element.append(...cantAnswer(method, params));
+  if (method === "sampling/createMessage") element.append(...modelQuestion(params, answer));
+  else if (method !== "elicitation/create") element.append(...cantAnswer(method, params));
   else if (params.mode === "url") element.append(...urlQuestion(params, answer));
   else element.append(...formQuestion(params, answer));
   return element;
@@ -66,9 +74,25 @@ function urlQuestion({ message, url = "" }, answer) {
   return [heading(message), h("p", {}, "The tool asks you to open this page:"), h("p", { class: "uri" }, url), link, h("div", { class: "row" }, done, refusals(answer))];
 }
 
+/** The messages for a model, and a field for what it would say. */
+function modelQuestion({ messages = [], systemPrompt, maxTokens }, answer) {
+  const id = uniqueId("model-answer");
+  const field = h("textarea", { id, rows: 4, required: true });
+  const send = (event) => {
+    event.preventDefault();
+    answer({ role: "assistant", content: { type: "text", text: field.value }, model: "human", stopReason: "endTurn" });
+  };
+  const said = [systemPrompt && saying("system", { type: "text", text: systemPrompt }), ...messages.flatMap(({ role, content }) => [content].flat().map((block) => saying(role, block)))];
+  const label = h("label", { for: id }, "Answer in its place", maxTokens !== undefined && h("span", { class: "facts" }, ` at most ${count(maxTokens)} tokens`));
+  return [heading("The call asks the client's language model. This page has none."), ...said.filter(Boolean), h("form", { on: { submit: send } }, label, field, h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Answer")))];
+}
+
+function saying(role, block) {
+  return h("div", { class: "saying" }, h("p", { class: "facts" }, role), contentBlock(block));
+}
+
 function cantAnswer(method, params) {
-  const what = method === "sampling/createMessage" ? "asks the client's language model" : `asks the client for ${method}`;
-  return [heading(`The call ${what}. This page can't answer that; cancel the call, or make it from a client that can.`), jsonTree(params)];
+  return [heading(`The call asks the client for ${method}. This page can't answer that; cancel the call, or make it from a client that can.`), jsonTree(params)];
 }
 
 function heading(text) {

@@ -9,7 +9,7 @@ import { ask } from "./questions.js";
 
 const MOST_LOGS = 200;
 const MOST_ROUNDS = 20;
-const SAMPLING = -32021;
+const CAPABILITY_MISSING = -32021;
 
 /**
  * The button, the progress and the place for the result.
@@ -113,7 +113,7 @@ export function runPanel({ mcp, label, request, render, name, onDone = () => {} 
 }
 
 function refusal(problem) {
-  const hint = problem.code === SAMPLING ? "This tool needs something that only some clients have, such as a language model to ask. Call it from such a client." : null;
+  const hint = problem.code === CAPABILITY_MISSING ? "This tool needs something that only some clients have, such as a language model that uses tools. Call it from such a client." : null;
   return h("div", {}, problemBox(problem.message), hint && h("p", {}, hint), problem.code !== undefined && problem.code !== null && h("p", { class: "facts" }, `Error ${problem.code}${problem.status ? ` · HTTP ${problem.status}` : ""}`), problem.data ? jsonTree(problem.data) : null);
 }
 

@@ -27,7 +27,6 @@ from longshore.telemetry.counters import Counters
 from longshore.telemetry.events import RequestInfo, Source
 from longshore.telemetry.feeder import Feeder
 from longshore.transports.http.cluster import Cluster, ClusterMessage, Kind, share_secrets
-from longshore.transports.http.frame_tap import FrameTap
 from longshore.transports.http.gate import (
     NOT_YET,
     Denied,
@@ -126,7 +125,7 @@ class HttpApp:
             parts_guard = _make_parts_guard(engine, config, own, self._verifier) or self.guard
             self._parts_guard = parts_guard
         self._gate = Gate(config, self.limits, self.guard, self.uploads, parts_guard)
-        self._delivery = delivery = Delivery(engine, self.limits, self.guard, SlowResponses(), FrameTap())
+        self._delivery = delivery = Delivery(engine, self.limits, self.guard, SlowResponses(), engine.tap)
         self.cluster = Cluster(store, engine.recorder)
         self.sessions = Sessions(engine, store, config.http.session_ttl, self.cluster)
         self.sse = SseSessions(delivery, self._gate, store, self.cluster, config.http.path)
@@ -137,7 +136,7 @@ class HttpApp:
         self._routes = Routes(config, self.guard, self.sse, rest, Health(delivery, store), self._metrics, parts_guard)
         self._modern = ModernEndpoint(delivery, self._gate)
         self._legacy = LegacyEndpoint(delivery, self.sessions, self.cluster)
-        host = PartHost(engine, config, self._gate, parts_guard, self.sessions, self.sse, delivery.tap)
+        host = PartHost(engine, config, self._gate, parts_guard, self.sessions, self.sse)
         self._parts = HttpParts([make(host) for make in self._part_factories])
         self._gate.open_parts(self._parts)
 

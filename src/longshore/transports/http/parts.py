@@ -19,7 +19,6 @@ from longshore.server.engine import Engine
 from longshore.transports.http.responses import HeaderPairs, Receive, Send
 
 if TYPE_CHECKING:
-    from longshore.transports.http.frame_tap import FrameTap
     from longshore.transports.http.gate import Gate, HttpRequest
     from longshore.transports.http.sessions import Sessions
     from longshore.transports.http.sse_2024 import SseSessions
@@ -36,7 +35,6 @@ class PartHost(Struct, frozen=True):
     """The guard of the parts: it asks for a credential also where MCP's path does not, unless authentication is off."""
     sessions: Sessions
     sse: SseSessions
-    tap: FrameTap
 
 
 class HttpPart(Protocol):

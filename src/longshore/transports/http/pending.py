@@ -20,9 +20,9 @@ from longshore.limits import Limits
 from longshore.protocol.dialect import Failure, FailureKind
 from longshore.protocol.session import Session
 from longshore.server.engine import Engine
+from longshore.server.frame_tap import FrameTap
 from longshore.server.link import Link
 from longshore.telemetry.events import Source
-from longshore.transports.http.frame_tap import FrameTap
 from longshore.transports.http.gate import Gone, HttpRequest, denial
 from longshore.transports.http.responses import (
     JSON_TYPE,

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, quote
 from longshore.limits import Limits
 from longshore.protocol.peer import Principal
 from longshore.protocol.revisions import MODERN
+from longshore.server.frame_tap import FrameTap
 from longshore.server.link import Link
 from longshore.stores import Store
 from longshore.transports.http.cluster import Cluster, ClusterMessage
@@ -34,15 +35,17 @@ _STORED_SECONDS: Final = 600.0
 class SseSession(Link):
     """One open stream."""
 
-    __slots__ = ("_limits", "events")
+    __slots__ = ("_limits", "_tap", "events")
     transport = "sse"
 
-    def __init__(self, principal: Principal, limits: Limits) -> None:
+    def __init__(self, principal: Principal, limits: Limits, tap: FrameTap) -> None:
         super().__init__(None, principal)
         self.events = Follower()
-        self._limits = limits
+        self._limits, self._tap = limits, tap
 
     def send(self, frame: bytes) -> None:
+        if self._tap.watchers:
+            self._tap.show("out", self, frame)
         self.events.put(0, frame)
         self.congested = self.events.bytes > self._limits.output_bytes
         if self.events.overrun(self._limits):
@@ -65,7 +68,7 @@ class SseSessions:
         """GET: open a session. Its first event names the address for POSTs."""
         self._check_listen(request)
         id = f"{self._cluster.id}.{token_urlsafe(ID_BYTES)}"
-        session = self.open[id] = SseSession(request.principal, self._limits)
+        session = self.open[id] = SseSession(request.principal, self._limits, self._engine.tap)
         session.caller = request.owner, id
         watcher = asyncio.get_running_loop().create_task(_watch(session, receive))
         try:
@@ -167,6 +170,8 @@ class SseSessions:
             session.events.put(0, LAST)
 
     def _handle(self, session: SseSession, body: bytes) -> None:
+        if self._engine.tap.watchers:
+            self._engine.tap.show("in", session, body)
         frame = self._engine.handle(body, session)
         if frame is not None:
             session.send(frame)

@@ -89,6 +89,8 @@ class JsonlConnection(Link):
                 reply = self._engine.frames.too_long(frame, self)
             else:
                 assert isinstance(frame, bytes)
+                if self._engine.tap.watchers:
+                    self._engine.tap.show("in", self, frame)
                 reply = self._engine.frames.handle(frame, self)
             if isinstance(reply, ErrorFrame) and reply.code == PARSE_ERROR:
                 self._break_off(reply)
@@ -108,6 +110,8 @@ class JsonlConnection(Link):
 
     def send(self, frame: bytes) -> None:
         if not self._transport.is_closing():
+            if self._engine.tap.watchers:
+                self._engine.tap.show("out", self, frame)
             self._sent += len(frame) + 1
             self._transport.write(frame + b"\n")
 

@@ -24,7 +24,7 @@ export function liveView(app) {
   const looks = screens(app);
   const events = eventsTable(app);
   const element = h("div", { class: "page live" },
-    h("h1", {}, "Live"), figures, problem,
+    h("h1", {}, "Live"), notes(app.overview), figures, problem,
     section("Calls in flight", calls.element), section("Timeline", plots.element), section("Screens", looks.element),
     section("Usage by tool", usage.element, earlierCalls()), section("Sessions", sessions.element), section("Events", events.element));
   let ticking = 0;
@@ -67,12 +67,21 @@ export function liveView(app) {
   };
 }
 
+/** What this view can't show. */
+function notes({ records, transport }) {
+  return [
+    records === false && "Records are off (telemetry.records), so there is no timeline, usage or event; calls in flight and sessions are shown.",
+    transport?.workers > 1 && `The server has ${count(transport.workers)} processes. This page shows the one that answers it.`,
+  ].filter(Boolean).map((text) => h("p", { class: "note" }, text));
+}
+
 function section(title, ...content) {
   return h("section", { "aria-label": title }, h("h2", {}, title), content);
 }
 
 function callsTable(app, problem) {
   const rows = table("Calls in flight", [["Tool"], ["For", "number"], ["Progress"], ["By"], ["", "actions"]]);
+  rows.element.classList.add("stacks");
   const nothing = emptyState("No call runs", "Calls of every client appear here while they run, each with a button to cancel it.");
   const element = h("div", {}, nothing);
   const cancel = (call) => async (event) => {

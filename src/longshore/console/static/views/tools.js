@@ -1,5 +1,6 @@
 // Every tool as a form, its call and its result.
 
+import { get } from "../api.js";
 import { copyButton, emptyState, h, show } from "../dom.js";
 import { count, tokens } from "../format.js";
 import { makeForm } from "../form.js";
@@ -42,7 +43,8 @@ export function toolsView(app) {
     }
   };
   const refresh = async () => {
-    if (!pages.get(shown)?.isRunning() && await load()) draw();
+    app.overview = await get("overview").catch(() => app.overview);
+    if (!pages.get(shown)?.isRunning() && (await load() || !shown)) draw();
   };
   const open = async (name) => {
     shown = name;
@@ -79,7 +81,7 @@ function entry(tool) {
 function welcome(app, tools) {
   const { overview } = app;
   const cost = tools.reduce((sum, tool) => sum + tokens(JSON.stringify(tool)), 0);
-  const toolsets = (overview.toolsets ?? []).map((each) => h("tr", {}, h("th", { scope: "row" }, each.name), h("td", { class: "number" }, Array.isArray(each.tools) ? each.tools.length : each.tools), h("td", {}, each.unavailable ? h("span", { class: "bad" }, `unavailable: ${each.unavailable === true ? "see the log" : each.unavailable}`) : each.open ? "in use" : "ready")));
+  const toolsets = (overview.toolsets ?? []).map((each) => h("tr", {}, h("th", { scope: "row" }, each.name), h("td", { class: "number" }, count(tools.filter((tool) => each.tools.includes(tool.name)).length)), h("td", { class: "number" }, count(each.tools.length)), h("td", {}, !each.tools.length ? "off" : each.unavailable ? h("span", { class: "bad" }, `unavailable: ${each.unavailable === true ? "see the log" : each.unavailable}`) : each.open ? "in use" : "ready")));
   return h("div", { class: "welcome" },
     h("h2", {}, `${overview.title ?? overview.name} is running`),
     h("dl", { class: "figures" }, figure("Tools", count(tools.length)), figure("Tokens to list them", count(cost)), figure("Protocol", (overview.revisions ?? overview.revision ?? []).at?.(-1) ?? "2026-07-28"), figure("Your rights", app.readOnly ? "look only" : "all")),
@@ -87,7 +89,7 @@ function welcome(app, tools) {
     h("h3", {}, "Connect a client"),
     h("div", { class: "copy-line" }, h("pre", { class: "code-block", tabindex: 0, role: "region", "aria-label": "The address of MCP" }, app.mcpUrl), copyButton(app.mcpUrl)),
     h("details", {}, h("summary", {}, "The entry for a client's configuration"), h("div", { class: "copy-line" }, h("pre", { class: "code-block", tabindex: 0, role: "region", "aria-label": "The entry for a client's configuration" }, clientConfig(app.mcpUrl, app.needsToken)), copyButton(clientConfig(app.mcpUrl, app.needsToken)))),
-    toolsets.length > 0 && [h("h3", {}, "Toolsets"), h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Toolsets" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Toolset"), h("th", { scope: "col", class: "number" }, "Tools"), h("th", { scope: "col" }, "State"))), h("tbody", {}, toolsets)))],
+    toolsets.length > 0 && [h("h3", {}, "Toolsets"), h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Toolsets" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Toolset"), h("th", { scope: "col", class: "number" }, "Tools listed"), h("th", { scope: "col", class: "number" }, "Callable"), h("th", { scope: "col" }, "State"))), h("tbody", {}, toolsets)))],
   );
 }
 

@@ -1,5 +1,5 @@
-"""A tap on the frames of HTTP: whoever watches sees what comes in and goes out. While nobody does, it costs a look at
-`watchers`."""
+"""A tap on the frames of all transports: whoever watches sees what comes in and goes out. While nobody does, a frame
+costs a look at `watchers`, and a chunk of frames on stdio no more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Watcher: TypeAlias = "Callable[[Direction, Link | None, bytes], None]"
 
 @final
 class FrameTap:
-    """The watchers of one app's frames."""
+    """The watchers of one server's frames. A transport shows what it passes to the engine, and what it sends."""
 
     __slots__ = ("watchers",)
 
