@@ -34,7 +34,7 @@ NODE_ID: Final = re.compile(r"n([1-9][0-9]{0,17})")
 
 
 class PreparedItem(Struct, frozen=True):
-    """An item whose terms were made before the transaction began, so that other writers wait less."""
+    """An item whose terms were made before the transaction began, so that other writers wait for a shorter time."""
 
     item: NewItem
     has_derived_name: bool
@@ -43,7 +43,7 @@ class PreparedItem(Struct, frozen=True):
 
 
 def prepare(items: Iterable[NewItem]) -> tuple[list[PreparedItem], dict[str, str]]:
-    """Check items and make their terms; with a word for each term. Raises ToolError."""
+    """Check the items and compute their terms, with one word to display for each term. Raises ToolError."""
     prepared, texts = list[PreparedItem](), list[str]()
     for number, given in enumerate(items, 1):
         item = check_item(given, number)
@@ -86,10 +86,10 @@ def _times(change: Change, item: NewItem) -> dict[str, Any]:
 
 
 def _state(change: Change, new: Fact, item: NewItem, terms: Counter[str] | None = None) -> tuple[int, bool]:
-    """The observation or edge that says what an item says, and whether it is new.
+    """Return the observation or edge for what an item says, and whether it is new.
 
-    The same again changes nothing, unless it says of a known one that it began earlier, or when it ends: then that is
-    closed, and recorded again with these times.
+    An equal text or link that is stored already changes nothing, except where the item says that it began earlier or
+    that it ends: then the stored row is closed, and recorded again with these times.
     """
     begins, ends = new.valid_from, new.valid_to
     same = change.same(new)
@@ -105,7 +105,7 @@ def _state(change: Change, new: Fact, item: NewItem, terms: Counter[str] | None 
 
 
 def _contradict(change: Change, observation: int, other: int) -> bool:
-    """Mark a contradiction with what an item names; whether it is new. Again it changes nothing."""
+    """Mark a contradiction with what an item names; return whether it is new. An existing mark stays as it is."""
     if change.is_contradiction(observation, other):
         return False
     mark_contradiction(change, change.observation(observation), change.observation(other))
@@ -165,7 +165,7 @@ def _link(change: Change, item: NewItem, added: AddedItem) -> AddedItem:
 
 
 def _create_linked(change: Change, link: NewLink) -> int:
-    """A node for a name that none has, or the retracted one that has it."""
+    """Create a node for a name that no node has, or revive the retracted node that has it."""
     kind = link.kind or CONCEPT
     sql = f"SELECT {NODE} FROM node WHERE name_key = ? AND kind = ? AND path = ?"
     if row := change.transaction.row(sql, (name_key(link.to, link.path), kind, link.path)):
@@ -175,14 +175,14 @@ def _create_linked(change: Change, link: NewLink) -> int:
 
 
 def _target(change: Change, link: NewLink) -> int | None:
-    """The node that a link names; None if there is none of that name. Raises ToolError if there are several."""
+    """The node that a link names; None if no node has the name. Raises ToolError if several nodes have it."""
     if not link.path and (match := NODE_ID.fullmatch(link.to)):  # in a file, `n1` is the name of a function
         node = change.node(int(match[1]))
         if node.retracted_at is not None:
             raise ToolError(f"n{node.id} is retracted; restore it, or link to another node")
         return node.id
     key = name_key(link.to, link.path)
-    # A symbol's key has its case, a note's has not.
+    # The key of a symbol keeps its case, the key of a note does not.
     sql = f"SELECT {NODE} FROM node WHERE name_key IN (?, ?) AND retracted_at IS NULL"
     found = [to_node(row) for row in change.transaction.rows(sql, (key, name_key(link.to, "/")))]
     found = [node for node in found if link.kind in ("", node.kind) and link.path in ("", node.path)]

@@ -1,4 +1,4 @@
-"""A file taken apart: what a parser makes of a text, before names are resolved and anything is stored."""
+"""The parts of a file: the output of a parser, before names are resolved and anything is stored."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ParsedFile(Struct, frozen=True):
 
 
 def cut(text: str, most: int = PART_CHARACTERS) -> str:
-    """A text that is not longer than a part may be; it says how much is missing."""
+    """A text cut to the most that a part may have; it says how much is missing."""
     if len(text) <= most:
         return text
     return f"{text[: most - 40].rstrip()}\n[… {len(text) - most + 40:,} characters more]"

@@ -1,7 +1,7 @@
 """Name resolution: from an import to a file, from a call to a function, from a Markdown link to a section.
 
-Names resolve to parts of ingested files only. Python is not executed and types are not
-known: a method is found by `self` or its class's name, else by its own name if few have it.
+Names resolve to parts of ingested files only. Python is not executed and types are not known: a method is found by
+`self` or its class's name, else by its own name if few methods have it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Declared = frozenset[tuple[str, str]]
 class NameTable:
     """The parts of all files, by their names.
 
-    `imports_of` gives the imports of a Python file, to follow names that one module hands on from another.
+    `imports_of` gives the imports of a Python file, to follow names that one module re-exports from another.
     """
 
     def __init__(self, files: Iterable[tuple[str, Declared]], imports_of: Callable[[str], tuple[Import, ...]]) -> None:
@@ -115,7 +115,7 @@ class NameTable:
     # -- Python
 
     def _imported_file(self, path: str, imported: Import) -> Iterator[Target]:
-        """The file of the imported module; of `from package import module`, the module's."""
+        """The file of the imported module; for `from package import module`, that of the module."""
         names = [f"{imported.module}.{imported.name}".strip(".")] if imported.name not in ("", "*") else []
         for name in (*names, imported.module):
             if file := self._module(path, name, imported.level):
@@ -137,7 +137,7 @@ class NameTable:
         return found if len(found) <= MOST_NAMESAKES else []
 
     def _meant(self, path: str, name: tuple[str, ...], steps: int) -> Target | None:
-        """The function, method or class that a dotted name means in a file."""
+        """The function, method or class that a dotted name refers to in a file."""
         if target := self._symbol(path, ".".join(name)):
             return target
         if not steps:
@@ -162,7 +162,7 @@ class NameTable:
         return None
 
     def _in_module(self, path: str, module: str, level: int, rest: tuple[str, ...], steps: int) -> Target | None:
-        """Resolve the rest of a dotted name in a module; it may begin with modules of that package."""
+        """Resolve the rest of a dotted name in a module; it may begin with modules of its package."""
         for length in range(len(rest) - 1, -1, -1):
             file = self._module(path, ".".join([module, *rest[:length]]).strip("."), level)
             if file and file != path and (target := self._meant(file, rest[length:], steps - 1)):
@@ -170,7 +170,7 @@ class NameTable:
         return None
 
     def _is_foreign(self, path: str, name: str) -> bool:
-        """Whether a name is imported of what is no ingested file: its methods are not ours."""
+        """Whether a name is imported from outside the ingested files: its methods are not in the graph."""
         imports = self._bindings(path).get(name, [])
         return bool(imports) and not any(next(self._imported_file(path, each), None) for each in imports)
 
@@ -186,14 +186,14 @@ class NameTable:
         return self._bound[path]
 
     def _module(self, path: str, name: str, level: int) -> str | None:
-        """The file of a module, as it is named in another."""
+        """The file of a module, by its name in another file."""
         if level:
             folder = path
             for _ in range(level):
                 folder = os.path.dirname(folder)
             return self._file_at(os.path.join(folder, *name.split(".")) if name else folder)
         found = self._modules.get(name, [])
-        if len(found) > 1:  # of several projects in one tree, that of the nearest
+        if len(found) > 1:  # of several projects in one tree, the nearest
             found = sorted(found, key=lambda other: (-_shared_folders(path, other), other))
         return found[0] if found else self._file_at(name.replace(".", "/"))  # a folder without __init__.py
 
@@ -215,7 +215,7 @@ def words_of(path: str, declared: Declared) -> set[str]:
 
 
 def _module_name(path: str, files: dict[str, Declared]) -> str:
-    """The name under which a file is imported: from the outermost package on that it lies in."""
+    """The name under which a file is imported, beginning with its outermost package."""
     folder, name = os.path.split(path)
     names = [name.rpartition(".")[0]]
     while folder and (f"{folder}/__init__.py" in files or f"{folder}/__init__.pyi" in files):
