@@ -1,6 +1,6 @@
-"""JSON with comments and trailing commas, edited as text: what an edit does not touch keeps every character.
+"""JSON with comments and trailing commas, edited as text: the rest of the file keeps every character.
 
-A file is parsed into nodes that know where they stand. An edit replaces the smallest part of the text.
+A file is parsed into nodes with their positions. An edit replaces the smallest part of the text.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with a value at a path of keys. Objects on the way are made if they are missing."""
+    """The text with a value at a path of keys. Missing objects of the path are created."""
     root = _parse(text)
     eol = "\r\n" if "\r\n" in text else "\n"
     if root is None:
@@ -106,7 +106,7 @@ def remove(text: str, path: Sequence[str]) -> str:
         assert stop is not None
         left = text[before:stop] + text[stop + 1 : gone.start]
     beside = right.lstrip(" \t")
-    if beside and beside[0] not in "\r\n":  # more on the line: a comment before it must not swallow it
+    if beside and beside[0] not in "\r\n":  # more on the line: a comment before it must not include it
         left, right = left.rstrip(" \t") + (" " if at and "\n" not in left[-1:] else ""), beside
     else:
         left = left.rstrip()
@@ -169,7 +169,7 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _begins_line(text: str, node: Node) -> bool:
-    """Whether the first member of an object begins its line."""
+    """Whether the first member of an object is the first text of its line."""
     if not node.members:
         return False
     at = node.members[0].start
@@ -197,7 +197,7 @@ def _member(text: str, node: Node, key: str) -> Member | None:
 
 
 def _parse(text: str) -> Node | None:
-    """The root object; None if there is nothing but space and comments."""
+    """The root object; None for a file of only spaces and comments."""
     parser = _Parser(text)
     if parser.is_at_end():
         return None
@@ -221,7 +221,7 @@ class _Parser:
         return not self._kind
 
     def _advance(self) -> None:
-        """Read the next token that is no space."""
+        """Read the next token other than space."""
         text, self._end = self._text, self.at
         while True:
             found = _TOKEN.match(text, self.at)
@@ -246,7 +246,7 @@ class _Parser:
         if kind not in ("text", "word"):
             _fail(self._text, start, f"expected a value, not {word!r}" if kind else "it ends too early")
         try:
-            # The standard library reads half of a surrogate pair, which programs write that cut texts.
+            # The standard library accepts unpaired surrogates, which programs that cut texts may write.
             scalar = json.loads(word) if kind == "text" else msgspec.json.decode(word)
         except (msgspec.DecodeError, ValueError):
             _fail(self._text, start, f"{word[:40]} is no JSON")

@@ -1,4 +1,4 @@
-"""Connecting to an installed entry as its client would, from what is in the file now."""
+"""Connecting to an installed entry as its client would, by the present content of the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 30.0
 
 
 class Verified(Struct, frozen=True):
-    """A server that answered."""
+    """The identity and tools of a server that answered."""
 
     name: str
     version: str
@@ -27,7 +27,7 @@ class Verified(Struct, frozen=True):
 
 
 def read_back(slot: Slot) -> ConfiguredServer:
-    """The entry that the file has now. Raises ConfigError."""
+    """The entry as it is in the file now. Raises ConfigError."""
     found = read_entries(slot.client, slot.file).get(slot.name)
     if found is None:
         raise ConfigError(

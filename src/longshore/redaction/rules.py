@@ -1,7 +1,7 @@
-"""The rules by which credentials are known: expressions that find what may be one, and how its value must look.
+"""The rules that recognise credentials: expressions that find candidates, and tests of a candidate's value.
 
-There are four kinds: what known keys begin with; blocks and hashes that can be nothing else; the user's part of an
-address; and a value near a name such as `token`, of which the shape decides.
+There are four kinds: prefixes of known keys; blocks and hashes that can be nothing else; the user's part of an address;
+and a value near a name such as `token`, whose shape decides.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ def _has_key_data(text: str) -> bool:
 
 
 _KEYS: Final = (
-    # What a key begins with, in lower case and as an expression, and the rest of it.
-    # AWS
+    # Prefixes of keys, in lower case and as an expression, and the rest of the key. AWS
     (("akia", "asia", "abia", "acca", "aroa"), r"A(?:KIA|SIA|BIA|CCA|ROA)", r"[0-9A-Z]{16}"),
     (("agpa", "aida", "anpa"), r"A(?:GPA|IDA|NPA)", r"[0-9A-Z]{16}"),
     (("ltai",), r"LTAI", r"[A-Za-z0-9]{12,30}"),  # Alibaba
@@ -115,7 +114,7 @@ _HASHES: Final = (
 )
 """Of passwords, as in `.htpasswd`, `/etc/shadow` and Django's tables."""
 
-# Names, what may stand between them and a value, and values
+# Names, the text between them and a value, and values
 
 _PASSWORD_WORD: Final = (
     r"(?:(?i:passw(?:or)?d|passwort|kennwort|passphrase|pwd)|(?<![A-Za-z])pw|(?<=[a-z])Pw"  # noqa: S105  an expression
@@ -209,7 +208,7 @@ RULES: Final = (
         ),
         _is_no_placeholder,
     ),
-    # Whole lines, then literals, then anything whose shape is enough.
+    # Whole lines, then literals, then anything of a sufficient shape.
     Rule(
         _PASSWORD_NEEDLES,
         (rf"(?m)[ \t]*(?:[-*][ \t]+)?[\w.-]{{0,60}}{_PASSWORD}:[ \t]+{_TO_THE_END}"),

@@ -1,7 +1,7 @@
-"""Credentials in texts: what looks like one is replaced by a marker before anything is stored.
+"""Removing credentials from texts: each likely one is replaced by a marker before anything is stored.
 
-It errs on the side of removing: a literal that was no secret costs a search one word, a secret that is stored is read
-by every agent of the project.
+In doubt it is removed: a literal that was no secret costs a search one word, a stored secret is read by every agent of
+the project.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _apply(rule: Rule, text: str, lowered: str) -> tuple[str, int]:
 
 
 def _matches(rule: Rule, text: str, lowered: str) -> Iterator[re.Match[str]]:
-    """What may be a credential. At needles also within another match: a value can be the name of the next one."""
+    """Possible credentials. The search continues at needles within a match: a value can be the name of the next one."""
     pattern = _compile(rule.pattern)
     if rule.begins == "anywhere":
         yield from pattern.finditer(text)

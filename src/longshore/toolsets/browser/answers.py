@@ -1,4 +1,4 @@
-"""How the browser tools answer: the page's text within a fence that it can't forge, and what an action did."""
+"""The answers of the browser tools: the page's text within a fence that it can't forge, and effects of an action."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def origin_of(url: str) -> str:
 
 
 def room_for_page(max_tokens: int) -> int:
-    """The tokens that are left for a page's text within the fence."""
+    """The tokens left for a page's text within the fence."""
     return max_tokens - FENCE_TOKENS
 
 
@@ -51,7 +51,7 @@ def show_page(lines: Sequence[Line], max_tokens: int) -> str:
 
 
 def show_arrival(arrival: Arrival, notes: Iterable[str], max_tokens: int, shown: Shown = "auto") -> str:
-    """What came of a navigation, and the page."""
+    """The result of a navigation, and the page."""
     head = [f"{arrival.url} {arrival.title!r}"]
     head += [arrival.note] if arrival.note else []
     head = [*notes, *head, *show_events(arrival.events)]
@@ -66,7 +66,7 @@ def show_arrival(arrival: Arrival, notes: Iterable[str], max_tokens: int, shown:
 
 
 def show_outcome(outcome: Outcome, notes: Iterable[str], max_tokens: int) -> str:
-    """What steps did, and what changed."""
+    """The result of steps, and the changes of the page."""
     head = [outcome.line]
     if outcome.failed:
         head.append(f"then failed: {outcome.failed}")

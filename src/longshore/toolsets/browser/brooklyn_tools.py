@@ -1,4 +1,4 @@
-"""Tools under Brooklyn's names, with its parameters. They are in no list, and answer with a JSON object as text."""
+"""Tools under Brooklyn's names, with its parameters. They are unlisted, and answer with a JSON object as text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Viewport(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BrooklynTools:
-    """What `BrowserTools` offers under Brooklyn's names."""
+    """The tools of `BrowserTools` under Brooklyn's names."""
 
     options: BrowserOptions
     _browsers: Browsers
@@ -302,7 +302,7 @@ class BrooklynTools:
 
     @asynccontextmanager
     async def _use_for_brooklyn(self, ctx: Context, id: str | None, target: Strategy) -> AsyncGenerator[Used]:
-        """The browser and tab that a call means. A ToolTimeout that is raised meanwhile names the parameter of here."""
+        """The browser and tab of a call. A ToolTimeout raised meanwhile names the parameter of the Brooklyn tool."""
         async with self._browsers.use(ctx.principal.name, id, target, None) as used:
             try:
                 yield used
@@ -322,7 +322,7 @@ async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) 
 
 
 async def _becomes_true(tab: Tab, expression: str, seconds: float) -> bool:
-    """Whether an expression of ours becomes true in time."""
+    """Whether an expression of this module becomes true in time."""
     until = monotonic() + seconds
     while await tab.evaluate(expression) != "true":
         if monotonic() >= until:
@@ -365,7 +365,7 @@ def _object(id: str | None, notes: Iterable[str], fields: dict[str, Any], from_p
 
 
 def _fit_value(text: str) -> Any:
-    """The value of a script; its text, cut, if it is too long; the text of what JSON has no value for."""
+    """The value of a script; if it is too long, its text, cut; as text if JSON has no value for it."""
     if count_tokens(text) > DEFAULT_TOKENS:
         return fit_ends(text, DEFAULT_TOKENS)
     if text == "undefined":

@@ -1,4 +1,4 @@
-"""What happens in a tab: console messages, network requests, and notices for the next answer, all bounded."""
+"""The events of a tab: console messages, network requests, and notices for the next answer, all bounded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _UNSEEN: Final = re.compile(f"[{CONTROLS}{MARKS}{TAGS}\ud800-\udfff]")
 
 
 def without_unseen(text: str) -> str:
-    """A page's text without invisible characters, which could tell a model what a person does not see."""
+    """A page's text without invisible characters, which a model reads and a person does not see."""
     return _UNSEEN.sub("", text)
 
 
@@ -68,7 +68,7 @@ _LABEL: Final = " (the page's words in this are untrusted)"
 
 
 class PageError(ToolError):
-    """An error that quotes the page, and says so at its end: an error stands within no fence."""
+    """An error that quotes the page, and is labelled so at its end, because errors have no fence."""
 
     def __init__(self, text: str) -> None:
         super().__init__(labelled(text))
@@ -80,7 +80,7 @@ def labelled(text: str) -> str:
 
 
 def unlabelled(problem: ToolError) -> str:
-    """What an error says, for a text that is labelled itself."""
+    """The text of an error without its label, for a text that has its own."""
     return str(problem).removesuffix(_LABEL)
 
 
@@ -127,7 +127,7 @@ class Ring(Generic[E]):
 
 
 class ConsoleEntry(Struct, frozen=True):
-    """A message in the console, or an exception that nobody caught."""
+    """A message in the console, or an uncaught exception."""
 
     number: int
     level: Level
@@ -139,7 +139,7 @@ class ConsoleEntry(Struct, frozen=True):
 
 
 class Exchange(Struct):
-    """A request and what came of it."""
+    """A request and its response or failure."""
 
     number: int
     request_id: str
@@ -172,7 +172,7 @@ class Exchange(Struct):
 
 @final
 class Notices:
-    """Events for the next answer. Equal ones are counted, and beyond a number only how many there were."""
+    """Events for the next answer. Equal ones are counted; above a limit, only their number is reported."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -185,13 +185,13 @@ class Notices:
             self._more += 1
 
     def remove(self, text: str) -> None:
-        """Take back what was added once."""
+        """Remove a notice that was added once."""
         count = self._counts.pop(text, 0)
         if count > 1:
             self._counts[text] = count - 1
 
     def take(self) -> list[str]:
-        """What came since it was last taken."""
+        """Return and remove the notices since the last call."""
         taken = [text if n == 1 else f"{text} ({n} times)" for text, n in self._counts.items()]
         if self._more:
             taken.append(f"{self._more} more events: read the console and the network log")
@@ -216,7 +216,7 @@ class TabLog:
     """The console, the network log, the notices and the refs of a tab. They stay when its page is replaced."""
 
     def __init__(self, secrets: Secrets | None = None, refs: RefNumbers | None = None) -> None:
-        """`secrets` are those of the browser: a form can be sent to another tab."""
+        """`secrets` are those of the browser: a form can be submitted to another tab."""
         self.secrets = secrets or Secrets()
         self.console: Ring[ConsoleEntry] = Ring()
         self.network: Ring[Exchange] = Ring()
@@ -264,13 +264,13 @@ class TabLog:
                 self._end(exchange, ENDED_BEFORE)
 
     def document_ended(self, loader: str) -> None:
-        """A document was replaced or removed, and its requests with it: the browser does not say so of each."""
+        """A document was replaced or removed, and its requests with it: the browser reports none of these."""
         for exchange in self.running():
             if exchange.loader == loader:
                 self._end(exchange, ENDED_BEFORE)
 
     def omit(self, request_id: str) -> None:
-        """Give no notice of this request: what came of it is in the answer."""
+        """Give no notice of this request: the answer contains its result."""
         for exchange in self.network:
             if exchange.request_id == request_id and not exchange.is_reported:
                 exchange.is_reported = True
@@ -320,7 +320,7 @@ class TabLog:
         del self._running[exchange.request_id]
         is_cancelled = problem in (CANCELLED, ENDED_BEFORE)
         if is_cancelled and exchange.status:
-            problem = ""  # the page did not read the body, or may not: there was an answer
+            problem = ""  # the page did not read the body, or may not: a response came
         exchange.seconds, exchange.problem = time.monotonic() - exchange.started, clean(problem, 100)
         is_silent = exchange.is_reported or exchange.url.endswith("/favicon.ico") or (is_cancelled and problem)
         if exchange.failed and not is_silent:
@@ -339,7 +339,7 @@ class TabLog:
         self._add("error", f"uncaught {exception_text(details)}", self._where(details), self._stack(frames))
 
     def _entry(self, entry: dict[str, Any]) -> None:
-        if entry.get("source") != "network":  # the network log has those
+        if entry.get("source") != "network":  # these are in the network log
             self._add(_LEVELS.get(str(entry.get("level")), "info"), str(entry.get("text", "")), self._where(entry))
 
     def _where(self, place: dict[str, Any]) -> str:
@@ -378,7 +378,7 @@ def exception_text(details: dict[str, Any]) -> str:
 
 
 def _shown(argument: dict[str, Any]) -> str:
-    """A console argument as the console shows it."""
+    """A console argument as the browser's console displays it."""
     if "value" in argument:
         value = argument["value"]
         return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Names of keys, such as `Enter` and `Control+A`, and the input events that a keyboard makes of them."""
+"""Names of keys, such as `Enter` and `Control+A`, and the input events of a keyboard for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ InputEvent = tuple[str, dict[str, Any]]
 
 
 class Key(Struct, frozen=True):
-    """A key as pages see it: what it means, where it is, its legacy number and the text that it types."""
+    """A key as pages see it: its meaning, its place, its legacy number and the text that it types."""
 
     key: str
     code: str

@@ -32,7 +32,7 @@ WaitUntil = Literal["load", "dom", "idle", "none"]
 Value = str | float | bool
 
 
-# These two have no docstring: it would be in every list, where the description of their array says it all.
+# These two have no docstring: it would be in every list, where the description of their array suffices.
 class FieldValue(Struct, frozen=True, forbid_unknown_fields=True):
     value: Value
     label: str | None = None
@@ -51,7 +51,7 @@ class ActStep(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoadedPage(Struct, frozen=True):
-    """What the tool `browser` answers."""
+    """The result of the tool `browser`."""
 
     status: int
     title: str

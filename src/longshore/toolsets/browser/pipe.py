@@ -1,4 +1,4 @@
-"""The transport of a browser that we started: two pipes, with a NUL after each message."""
+"""The transport of a browser that the server started: two pipes, with a NUL after each message."""
 
 from __future__ import annotations
 

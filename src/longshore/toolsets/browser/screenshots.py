@@ -1,4 +1,4 @@
-"""Pictures of a page: what the window shows, the whole page, or one element."""
+"""Screenshots of the window, the whole page, or one element."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def compose(lines: Sequence[Line], children: Mapping[str, Sequence[Line]]) -> li
 
 
 def render(lines: Sequence[Line], max_tokens: int = DEFAULT_TOKENS, start: int = 0) -> Page:
-    """The lines from `start` on that fit. The note of what is left out names the cursor of the rest."""
+    """The lines from `start` on that fit. The note on omitted lines names the cursor of the rest."""
     total = len(lines)
 
     def rest(end: int) -> str:
@@ -71,7 +71,7 @@ def render(lines: Sequence[Line], max_tokens: int = DEFAULT_TOKENS, start: int =
 
 
 def fold_repeated(lines: Sequence[Line], before: Sequence[Line]) -> list[Line]:
-    """The lines of a page with one line for each landmark that is as on the page before, such as a site's menu."""
+    """The lines of a page with one line for each landmark equal to that of the previous page, such as a site's menu."""
     known = {_content(section) for section in _landmarks(before).values()}
     sections = _landmarks(lines)
     folded: list[Line] = []
@@ -96,7 +96,7 @@ def shorten_texts(lines: Sequence[Line]) -> tuple[list[Line], bool]:
 
 
 def fold_behind(lines: Sequence[Line]) -> list[Line]:
-    """The lines with one for each part that can be seen but not used, such as the page behind a dialog."""
+    """The lines with one for each visible part that can't be used, such as the page behind a dialog."""
     folded: list[Line] = []
     for behind, group in groupby(lines, lambda line: line.behind):
         part = list(group)
@@ -120,12 +120,12 @@ def _landmarks(lines: Sequence[Line]) -> dict[int, Sequence[Line]]:
 
 
 def _content(section: Sequence[Line]) -> tuple[str, ...]:
-    """What a section says, without refs and without where the reader is."""
+    """The text of a section, without refs and without the reader's position."""
     return tuple(_REFS_AND_PLACE.sub("", line.text) for line in section)
 
 
 def outline(lines: Sequence[Line], max_tokens: int = DEFAULT_TOKENS) -> str:
-    """Landmarks and headings with how many lines each has, for a page that is too long."""
+    """Landmarks and headings with the number of their lines, for a page that is too long."""
     marks = [n for n, line in enumerate(lines) if _is_outlined(line)]
     if not marks:
         return render(lines, max_tokens).text
@@ -138,14 +138,14 @@ def outline(lines: Sequence[Line], max_tokens: int = DEFAULT_TOKENS) -> str:
 
 
 def diff(before: Sequence[Line], after: Sequence[Line], max_tokens: int = 400, truncated: bool = False) -> str:
-    """What changed: `+` new, `-` gone, `~` changed lines, each group below the line that it follows.
+    """The difference: `+` new, `-` removed, `~` changed lines, each group below the line that it follows.
 
     Truncated snapshots are compared up to the last line that both have: one may reach further than the other.
     """
     if truncated:
         before, after = _until_last_in(before, after), _until_last_in(after, before)
     compare = _compare_sets if _is_long(before, after) else _compare
-    # Almost each action moves the focus: that is shown only where it is all that happened.
+    # Almost every action moves the focus: that is shown only if nothing else happened.
     changes = compare(before, after, _without_focus) or compare(before, after, _with_focus)
     if not changes:
         return ""
@@ -157,13 +157,13 @@ def diff(before: Sequence[Line], after: Sequence[Line], max_tokens: int = 400, t
 
 
 def _count(changes: Sequence[Change]) -> str:
-    """How many lines of each kind there are."""
+    """The number of lines of each kind."""
     counts = {kind: sum(each.lines for each in changes if each.mark == mark) for mark, kind in _KINDS.items()}
     return f"{', '.join(f'{count} {kind}' for kind, count in counts.items() if count)} lines"
 
 
 def _until_last_in(lines: Sequence[Line], others: Sequence[Line]) -> Sequence[Line]:
-    """The lines up to the last that is among the others too."""
+    """The lines up to the last that the others contain, too."""
     known = {_without_focus(line) for line in others}
     end = next((n for n in range(len(lines), 0, -1) if _without_focus(lines[n - 1]) in known), len(lines))
     return lines[:end]
@@ -182,7 +182,7 @@ def _compare(before: Sequence[Line], after: Sequence[Line], key: Key) -> list[Ch
 
 
 def _change(gone: Sequence[Line], new: Sequence[Line]) -> list[Change]:
-    """A replaced part. A line whose ref stayed, or that took the place of one without a ref, is a changed one."""
+    """A replaced part. A line whose ref stayed, or that replaced one without a ref, is a changed one."""
     by_ref = {line.ref: line for line in gone if line.ref is not None}
     kept = {line.ref for line in new if line.ref in by_ref}
     if len(gone) == len(new) == 1 or [line.ref for line in gone] == [line.ref for line in new]:
@@ -194,7 +194,7 @@ def _change(gone: Sequence[Line], new: Sequence[Line]) -> list[Change]:
 
 
 def _gone(lines: Sequence[Line]) -> list[Change]:
-    """Lines that went. Of many, only the first are named: what came matters more."""
+    """Removed lines. Of many, only the first are named: new lines matter more."""
     shown = lines if len(lines) <= MOST_GONE else lines[: MOST_GONE // 2]
     rest = len(lines) - len(shown)
     return [*(Change("-", line.text) for line in shown), *([Change("-", f"{rest} more lines", rest)] if rest else [])]

@@ -22,12 +22,12 @@ def is_ref(text: str) -> bool:
 
 
 def read_target(text: str) -> Target:
-    """The element that is given by its ref or by a CSS selector."""
+    """The element identified by its ref or by a CSS selector."""
     return Target(ref=text) if is_ref(text) else Target(selector=text)
 
 
 def make_step(step: ActStep) -> actions.Step:
-    """The step to perform. Raises ToolError that says what is missing."""
+    """The step to perform. Raises ToolError that names missing parameters."""
     given = Target(ref=step.ref, selector=step.selector, text=step.text, label=step.label)
     has_target = any((step.ref, step.selector, step.text, step.label))
     match step.action:

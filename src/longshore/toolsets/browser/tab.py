@@ -1,4 +1,4 @@
-"""A tab: it loads pages, looks at them and acts in them. Its id stays when a page that crashed is replaced."""
+"""A tab: it loads pages, reads them and acts in them. Its id stays when a page that crashed is replaced."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class Outcome(Struct, frozen=True):
-    """What steps did."""
+    """The result of steps."""
 
     line: str
     """One sentence."""
@@ -79,7 +79,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Arrival(Struct, frozen=True):
-    """What came of a navigation."""
+    """The result of a navigation."""
 
     url: str
     title: str
@@ -105,7 +105,7 @@ NOTHING: Final = Snapshot([], "", "", False)
 
 
 class Match(Struct, frozen=True):
-    """An element or text that was looked for."""
+    """An element or text that was found."""
 
     text: str
     ref: str | None
@@ -113,7 +113,7 @@ class Match(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What was found on a page."""
+    """The matches on a page."""
 
     matches: list[Match]
     total: int
@@ -155,13 +155,13 @@ class Host(Protocol):
         ...
 
     def replaces(self, tab: Tab) -> bool:
-        """Whether a tab whose page has ended gets another one."""
+        """Whether a tab whose page has ended gets a new one."""
         ...
 
 
 @final
 class Tab:
-    """A tab. Its methods raise ToolError, with what to do, and take no longer than their `seconds`."""
+    """A tab. Its methods raise ToolError with the fix, and take no longer than their `seconds`."""
 
     def __init__(self, id: str, host: Host, url: str = "about:blank", opener: Tab | None = None) -> None:
         self.id, self._host, self.opener = id, host, opener
@@ -180,7 +180,7 @@ class Tab:
 
     @property
     def url(self) -> str:
-        """Where the page is now, for answers; of one that has ended, where it was when it was last looked at."""
+        """The URL of the page, for answers; if the page has ended, its last known URL."""
         page = self.page
         url = self.seen_url if page is None or page.ended.done() else page.frames.main.url or self.seen_url
         return self.log.mask(url)
@@ -202,7 +202,7 @@ class Tab:
         except PageBlocked:
             return await load()  # in another page
         except Restless:
-            # A document that replaces itself all the time can overtake the one that is asked for; not in another page.
+            # A document that replaces itself all the time can overtake the requested one; not in another page.
             if self.page is None or not self._host.replaces(self):
                 raise
             self.page.give_up(RESTLESS)
@@ -270,7 +270,7 @@ class Tab:
         return await self._run(work, seconds, "the snapshot")
 
     async def changes(self, max_tokens: int = DIFF_TOKENS, seconds: float = READ_SECONDS) -> str:
-        """What changed since the last full snapshot or action."""
+        """The changes since the last full snapshot or action."""
         before = self._last
         after = await self.snapshot(seconds=seconds)
         return _changes(before, after, max_tokens)
@@ -284,7 +284,7 @@ class Tab:
         seconds: float = READ_SECONDS,
         near: str | None = None,
     ) -> Found:
-        """Elements and texts in all frames; those near a text are the first, from the frames that have it."""
+        """Find elements and texts in all frames; those near a text come first, from the frames that have it."""
 
         async def work(page: Page) -> Found:
             frames = list(page.frames)
@@ -384,7 +384,7 @@ class Tab:
         return await self._run(work, seconds, "the screenshot")
 
     def prepare_answer(self, text: str) -> str:
-        """A text of the page as an answer has it, with dots for passwords. The page notes which refs are in it."""
+        """A text of the page for an answer, with dots for passwords. The page records which refs are in it."""
         masked, page = self.log.secrets.mask(text), self.page
         if page is not None and not page.ended.done():
             refs: dict[str, list[str]] = {}
@@ -440,7 +440,7 @@ class Tab:
 
     @asynccontextmanager
     async def _turn(self, until: float) -> AsyncGenerator[None]:
-        """Keep other calls from acting in the tab. Raises ToolError if one does until then."""
+        """Exclude actions of other calls in the tab. Raises ToolError if one acted until then."""
         try:
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
                 await self._acting.acquire()
@@ -522,7 +522,7 @@ class Tab:
         restore: bool = True,
         until: float | None = None,
     ) -> T:
-        """Do something with the page, at most so many seconds, and not longer than the page lives.
+        """Run a function with the page, at most for `seconds`, and not longer than the page exists.
 
         `until` is the end of these seconds, if some of them have passed.
         """
@@ -569,7 +569,7 @@ class Tab:
         return PageBlocked(problem) if reason in (BLOCKED, POPUPS, RESTLESS, FLOOD) else ToolError(problem)
 
     async def _late(self, page: Page, doing: str, seconds: float) -> ToolError:
-        """Why something took too long."""
+        """The reason for a timeout."""
         answers = await page.answers()
         if not answers and page.ended.done():
             return self._gone(page)
@@ -584,7 +584,7 @@ class Tab:
         return ToolTimeout(label(f"{busy}; the next call ends the script that runs in it, or navigate elsewhere"))
 
     async def _ready(self, restore: bool, seconds: float) -> Page:
-        """The page, replaced if it has ended or is stuck."""
+        """The page, replaced if it has ended or hangs."""
         async with self._opening:
             page = self.page
             if page is not None and not page.ended.done():
@@ -630,12 +630,12 @@ class Tab:
             drop(page.connection.send("Page.bringToFront", {}, page.session))
 
     def _note(self, made: Snapshot) -> Snapshot:
-        """Remember what the whole page looked like."""
+        """Store the snapshot of the whole page."""
         self.seen_url, self.title, self._last = made.url, made.title, made
         return made
 
     async def look(self, page: Page) -> None:
-        """Note URL and title."""
+        """Store URL and title."""
         self.title = clean(await page.frames.use(page.frames.main, PageScript.title))
         self.seen_url = page.frames.main.url
 
@@ -662,7 +662,7 @@ class Tab:
     async def _with_children(
         self, page: Page, frame: Frame, told: Any, given: dict[str, Any]
     ) -> tuple[list[Line], bool]:
-        """A frame's lines with those of the frames in it, which are all asked at once."""
+        """A frame's lines with those of the frames in it, which are all read at once."""
         children: dict[str, list[Line]] = {}
         truncated = bool(told.truncated)
 
@@ -684,7 +684,7 @@ class Tab:
         return (compose(told.lines, children) if children else list(told.lines)), truncated
 
     async def _shown_children(self, page: Page, frame: Frame, target: Target | None) -> list[Frame]:
-        """The frames that can be seen in a frame, or in a part of it, in their order."""
+        """The visible frames in a frame, or in a part of it, in their order."""
         if all(each.parent != frame.id for each in page.frames):
             return []
         query = None if target is None else target.query()
@@ -703,7 +703,7 @@ class Tab:
         return page.frames.get(str(told.get("node", {}).get("frameId", "")))
 
     async def _in_frame(self, page: Page, frame: Frame, work: Callable[[Any], Awaitable[T]]) -> T | None:
-        """Something in a frame; None where a frame beside the main one does not answer."""
+        """The result in a frame; None if a frame beside the main one does not answer."""
         if frame.parent is None:
             return await page.frames.use(frame, work)
         try:
@@ -735,7 +735,7 @@ class Tab:
 
 
 def _changes(before: Snapshot, after: Snapshot, max_tokens: int) -> str:
-    """What changed from one snapshot to the other. It says if they show only a part of the page."""
+    """The difference of two snapshots. It says if they show only a part of the page."""
     truncated = before.truncated or after.truncated
     changes = diff(before.lines, after.lines, max_tokens, truncated)
     return (
@@ -744,12 +744,12 @@ def _changes(before: Snapshot, after: Snapshot, max_tokens: int) -> str:
 
 
 def _loaded_by(until: float, seconds: float) -> float:
-    """Until when to wait for a page. What is there then is still to be looked at in the time of the call."""
+    """The deadline for loading a page. It leaves time in the call for reading the page."""
     return until - min(LOOK_SECONDS, seconds / 5)
 
 
 class PageBlocked(ToolError):
-    """The page was given up because of what it did: another can be loaded."""
+    """The page was closed because of its behaviour: another can be loaded."""
 
 
 class PageClosed(ToolError):

@@ -763,11 +763,11 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     # -- parts of a call
 
     async def _close(self, owner: str, id: str, seconds: float) -> str:
-        """Close a browser, and say so."""
+        """Close a browser, and return the message."""
         attached = self._browsers.all(owner)[id].is_attached
         try:
             async with asyncio.timeout(seconds):
-                await self._browsers.close(owner, id)  # it goes on if the time is over
+                await self._browsers.close(owner, id)  # it continues after the time limit
         except TimeoutError:
             return f"{id} is being closed"
         return f"{id} is left: its browser stays open, only tabs of ours were closed" if attached else f"{id} is closed"
@@ -852,7 +852,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
 
 
 def _answer(used: Used, text: str, max_tokens: int) -> str:
-    """What was read of a page, after what happened in it since the last answer."""
+    """The result of reading a page, after the notices since the last answer."""
     happened = [*used.notes, *show_events(used.tab.log.notices.take())]
     return used.fence(fit_ends("\n".join([*happened, text]), room_for_page(max_tokens)))
 
@@ -860,7 +860,7 @@ def _answer(used: Used, text: str, max_tokens: int) -> str:
 def _fit_log(
     tool: str, lines: dict[int, str], dropped: int, max_tokens: int, first: int = 0, most: int = MOST_ENTRIES
 ) -> str:
-    """At most so many lines of a log, given by their numbers. Says what is left out, and how to get it."""
+    """At most so many lines of a log, given by their numbers, with a note on omitted lines and how to get them."""
     numbers = list(lines)[first : first + most]
 
     def rest(end: int) -> str:
@@ -874,7 +874,7 @@ def _fit_log(
 
 
 def _nothing(cursor: int | None, mode: str | None, scope: str | None) -> str:
-    """Why a snapshot has no lines."""
+    """The reason why a snapshot has no lines."""
     if cursor:
         return "nothing from this cursor on"
     part = "the page" if scope is None else "this part"

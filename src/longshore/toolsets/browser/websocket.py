@@ -1,4 +1,4 @@
-"""Attaching to a browser that somebody else started, over a websocket. We never close that browser."""
+"""Attaching over a websocket to a browser that this server did not start and never closes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def _attach_to_running() -> Connection:
 
 
 def _port_files() -> list[str]:
-    """Files in which running browsers say where they listen, the newest first."""
+    """The files in which running browsers publish their ports, the newest first."""
     if sys.platform == "darwin":
         parent, profiles = os.path.expanduser("~/Library/Application Support"), _MAC_PROFILES
     else:
@@ -108,7 +108,7 @@ def _read_port_file(file: str) -> tuple[int, str]:
 
 
 def _dial(parts: SplitResult, addresses: Sequence[str] | None) -> socket.socket:
-    """A connection to the first address that takes one."""
+    """A connection to the first address that accepts one."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     problem = OSError("its name has no address")
     for address in [parts.hostname or ""] if addresses is None else addresses:
@@ -120,7 +120,7 @@ def _dial(parts: SplitResult, addresses: Sequence[str] | None) -> socket.socket:
 
 
 def _ask_for_websocket(parts: SplitResult, addresses: Sequence[str] | None) -> str:
-    """Ask /json/version for the websocket, and reach it by the host that we were given."""
+    """Ask /json/version for the websocket, and reach it by the given host."""
     from http.client import HTTPConnection, HTTPException, HTTPSConnection
     from ssl import create_default_context
 
@@ -163,7 +163,7 @@ async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
 
     class Connect(connect):
         def process_redirect(self, exc: Exception) -> Exception | str:
-            return exc  # nobody has checked where it leads
+            return exc  # its destination is unchecked
 
     async def dial() -> ClientConnection:
         options: dict[str, Any] = {"max_size": MOST_MESSAGE_BYTES, "compression": None, "ping_interval": None}
@@ -218,7 +218,7 @@ class WebsocketTransport:
         self._unsent.put_nowait(message)
 
     def close(self) -> None:
-        """Close the websocket once what was written has been sent."""
+        """Close the websocket after all sent messages."""
         if not self._closing:
             self._closing = True
             self._unsent.put_nowait(None)
