@@ -178,7 +178,7 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection now. A lost one is made anew when it is needed."""
+        """Whether there is a connection now. A lost one is opened again when it is needed."""
         return self._connection.connected
 
     def stderr_tail(self) -> str:
@@ -199,7 +199,7 @@ class Client:
 
     @property
     def absent(self) -> dict[str, str]:
-        """Servers mounted behind this one that were down when its tools were listed: by their prefix, why."""
+        """Servers mounted behind this one that were not connected when its tools were listed: the reasons by prefix."""
         return dict(self.listing.absent)
 
     # -- requests
@@ -394,7 +394,7 @@ class Client:
 
 
 def take_over(client: Client, relay: Relay) -> Client:
-    """A client like this one, for a gateway. The given one can't be opened from then on."""
+    """A client with the same settings, for a gateway. The given one can't be opened from then on."""
     if client._taken or not client._connection.closed:  # pyright: ignore[reportPrivateUsage]
         raise ClientError("the client is open or relayed already", client.name)
     client._taken = True  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""Which mechanisms of confinement this machine has: detected once, and described for a person."""
+"""The mechanisms of confinement on this machine: detected once, and described for a person."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CGROUPS: Final = "run the server as a service of systemd with Delegate=yes, or m
 
 
 class Host(Struct, frozen=True):
-    """The mechanisms of this machine for confining commands; where one is missing, a sentence that says why."""
+    """The mechanisms of this machine for confining commands; for a missing one, a sentence with the reason."""
 
     bubblewrap: Bubblewrap | str
     landlock: int
@@ -39,7 +39,7 @@ class Host(Struct, frozen=True):
 
 
 class Mechanism(Struct, frozen=True):
-    """One mechanism: whether it works here, else why not and the fix."""
+    """One mechanism: whether it works here, else the reason and the fix."""
 
     name: str
     active: bool

@@ -26,7 +26,7 @@ CONSTRAINTS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length"
 class Alias:
     """Marks a parameter that had another name: `city: Annotated[str, Alias("town")]`.
 
-    A caller that sends the old name is understood, and its result names the new one. No schema shows it.
+    The old name is accepted, and the result mentions the new one. No schema shows it.
     """
 
     __slots__ = ("names",)
@@ -48,7 +48,7 @@ class Hidden:
 
 
 class Notes(Struct):
-    """All metadata of one annotation, sorted."""
+    """All metadata of one annotation, by kind."""
 
     description: str | None = None
     marker: Any = None
@@ -62,7 +62,10 @@ class Notes(Struct):
     """Some metadata is a validator that only pydantic can run."""
 
     def meta(self, *, described: bool) -> Meta | None:
-        """The metadata as msgspec's own; None if nothing is left. ValueError where constraints contradict."""
+        """The metadata as msgspec's own; None if there is none left.
+
+        Raises ValueError for contradicting constraints.
+        """
         given = dict(self.constraints)
         if described and self.description is not None:
             given["description"] = self.description
@@ -72,7 +75,7 @@ class Notes(Struct):
 
 
 def read_notes(metadata: Iterable[Any], marker_type: type | None = None) -> Notes:
-    """Sort the metadata of one `Annotated`."""
+    """Read the metadata of one `Annotated`."""
     notes = Notes(originals=tuple(metadata))
     for item in notes.originals:
         _note(item, notes, marker_type)

@@ -1,4 +1,4 @@
-"""Arguments of a tool that HTTP clients repeat in headers: the marker, the schema keyword, and how both are read."""
+"""Arguments of a tool that HTTP clients repeat in headers: the marker, the schema keyword, and reading both."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def header_params(schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
         if ANNOTATION.encode() not in msgspec.json.encode(schema):
             return ()
     except (TypeError, ValueError, RecursionError):
-        return ()  # not JSON: no client will see it, and sending it reports the fault
+        return ()  # not JSON: no client will get it, and sending it reports the error
     from longshore.protocol.http_headers import show_value
     from longshore.schema.walk import walk
 

@@ -93,7 +93,7 @@ def refusal(tp: Any) -> str | None:
 
 
 def type_name(tp: Any) -> str:
-    """A type as its author wrote it, more or less."""
+    """A type approximately as its author wrote it."""
     if isinstance(tp, type) and not typing.get_args(tp):
         return tp.__name__
     return str(tp).replace("typing.", "")

@@ -1,6 +1,6 @@
 """The walker of JSON Schemas and the resolver of `$ref`: one budget for everything that goes through a schema.
 
-A schema may come from a stranger, so it may be of any depth and size, hold itself, and have anything in the place of a
+A schema may be untrusted, so it may be of any depth and size, contain itself, and have any value in the place of a
 subschema. Nothing here raises for that, except `SchemaTooLarge` where it is documented.
 """
 

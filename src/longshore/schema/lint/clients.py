@@ -35,7 +35,7 @@ CODEX_KEYWORDS: Final = frozenset(
 
 
 class ClientEffect(Struct, frozen=True):
-    """Something that a client does to a tool: it changes a schema (`change`), or can't use what breaks `rule`."""
+    """An effect of a client on a tool: it changes a schema (`change`), or can't use tools that break `rule`."""
 
     rule: str
     """The rule that warns of it, if there is one."""
@@ -51,7 +51,7 @@ class ClientEffect(Struct, frozen=True):
 
 
 class ClientProfile(Struct, frozen=True, kw_only=True):
-    """Everything known about a client."""
+    """The known behaviour of a client."""
 
     title: str
     profile: Profile

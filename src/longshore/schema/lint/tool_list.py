@@ -1,4 +1,4 @@
-"""The input of lint rules: a server's tools as they go over the wire, and their authors' declarations."""
+"""The input of lint rules: a server's tools in their wire form, and their authors' declarations."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _locate(node: Node, root: str) -> SchemaNode:
 
 
 def show(path: str) -> str:
-    """A path as it stands in a message: the end of a long one."""
+    """A path for a message: the end of a long one."""
     return path if len(path) <= PATH_CHARS else f"…{path[1 - PATH_CHARS :]}"
 
 

@@ -81,7 +81,7 @@ class Refused(Exception):
 
 @final
 class Exchange:
-    """Hands a request's body to the app and writes the app's response."""
+    """Passes a request's body to the app and writes the app's response."""
 
     __slots__ = (
         "_connection",
@@ -129,14 +129,14 @@ class Exchange:
     # -- called by the connection
 
     def take(self, body: bytes) -> int:
-        """Add a piece of the body. Gives how much of it waits for the app."""
+        """Add a piece of the body. Returns how much of it waits for the app."""
         self.body = self.body + body if self.body else body
         if self._waiter is not None:
             self._wake()
         return len(self.body)
 
     def finish(self) -> None:
-        """The request has come to its end."""
+        """Mark the request as complete."""
         self.more = False
         if self._waiter is not None:
             self._wake()
@@ -166,10 +166,10 @@ class Exchange:
         self._pending = pending
         self.body, self._delivered = b"", True
         pending.attach(self)
-        self._connection.read_on()  # or a hang-up would not be noticed
+        self._connection.read_on()  # otherwise a hang-up would not be noticed
 
     def respond(self, frame: bytes) -> bool:
-        """Write a JSON response. False: the client is behind with reading."""
+        """Write a JSON response. False: the client reads too slowly."""
         connection = self._connection
         if self.gone:
             return True
@@ -244,7 +244,7 @@ class Exchange:
         left = CHUNKED if self.scope["http_version"] == "1.1" else UNTIL_CLOSE
         lines = 3
         if self.more:
-            self.keep_alive = False  # the rest of the body is not waited for
+            self.keep_alive = False  # without waiting for the rest of the body
         for name, value in headers:
             if name == b"content-length":
                 left = int(value)
@@ -300,7 +300,7 @@ class Exchange:
 
 @final
 class Connection(Protocol):
-    """Reads requests, hands them to the app in turn, and lets neither side wait for ever."""
+    """Reads requests, passes them to the app in turn, and lets neither side wait forever."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -375,7 +375,7 @@ class Connection(Protocol):
         if crowded is None:
             self._place_holder = self._address
             return
-        # While a refused peer reads that, it holds no place; such connections are bounded too.
+        # While a refused peer reads that, it does not count as a connection; such connections are bounded too.
         self.write(short_response(503, crowded))
         listener.connections.discard(self)
         if len(listener.leaving) < listener.limits.connections:
@@ -412,7 +412,7 @@ class Connection(Protocol):
             self._count(len(data))
 
     def _admit(self, data: bytes) -> bool:
-        """Whether this is to be read as HTTP. The first byte of a connection that is no blank may say otherwise."""
+        """Whether to read this as HTTP. The first byte of a connection that is no blank may indicate JSON lines."""
         first = data.lstrip()[:1]
         if self._discarding or (not first and self._listener.takes_lines):
             return False
@@ -423,9 +423,9 @@ class Connection(Protocol):
         return not jsonl
 
     def _count(self, size: int) -> None:
-        """Count a read after which the request goes on: what is not body must not grow without bound.
+        """Count the bytes of a read that are not body, which must not grow without bound.
 
-        Twice the limit, because the first read may be the end of an earlier request for the most part.
+        Twice the limit, because the first read may mostly be the end of an earlier request.
         """
         self._held += self._read_bytes
         self._received += size
@@ -436,12 +436,12 @@ class Connection(Protocol):
             self._hold(self._exchange, size)
 
     def _hold(self, exchange: Exchange, size: int) -> None:
-        """Count a body that does not come in one read against what all of them may hold."""
+        """Count a body that does not arrive in one read against the limit of all bodies."""
         upload, listener = self._upload, self._listener
         if upload is None:
             if not exchange.body:
                 return
-            # One in chunks counts as a small one until it is larger.
+            # A chunked one counts as a small one until it is larger.
             lengths = [int(value) for name, value in exchange.scope["headers"] if name == b"content-length"]
             length = min(lengths[0], listener.limits.frame_bytes) if lengths else SMALL_BYTES
             upload = self._upload = Upload(self._address, length, len(exchange.body), self._resume_reading)
@@ -449,7 +449,7 @@ class Connection(Protocol):
             upload.received += size
             if upload.received <= upload.size or upload.size > SMALL_BYTES:
                 return
-            listener.uploads.leave(upload)  # in chunks, and not small after all
+            listener.uploads.leave(upload)  # chunked, and not small after all
             upload.size = listener.limits.frame_bytes
         if not listener.uploads.enter(upload):
             self._refuse(Refused(503, _FULL))
@@ -508,7 +508,7 @@ class Connection(Protocol):
         self._writable.clear()
 
     async def drain(self) -> None:
-        """Wait until the client takes more, or is gone."""
+        """Wait until the client reads more, or has closed."""
         writable = self.loop.create_future()
         self._writable.append(writable)
         await writable
@@ -574,13 +574,13 @@ class Connection(Protocol):
         return Refused(431, f"the head of a request is at most {self._most:,} bytes")
 
     def _start(self, exchange: Exchange) -> None:
-        """Answer a POST whose body has come, or will take a while."""
+        """Answer a POST whose body is complete, or will take a while."""
         self._unstarted = None
         if exchange.more or self._begin_post is None:
             exchange.run_app()
             return
         try:
-            # In a context of its own, as a task has: what a tool sets there is not for the next request.
+            # In a context of its own, like a task: variables set by a tool must not reach the next request.
             copy_context().run(self._begin_post, exchange)
         except Exception as problem:
             self.report(f"POST {exchange.scope['path']} failed", problem)
@@ -624,16 +624,16 @@ class Connection(Protocol):
     def responded(self, exchange: Exchange) -> None:
         """Wait for the next request, or end, after a response is complete."""
         if (exchange.more or self._discarding) and not self._transport.is_closing():
-            self._linger()  # the client still sends, and should not lose the answer for that
+            self._linger()  # the client is still sending, and must not lose the answer for that
         elif not exchange.keep_alive:
             self._transport.close()
         elif self.read_paused:
             self._resume_reading()
 
     def fail(self, started: bool) -> None:
-        """The app did not answer, or not to the end."""
+        """End the response of an app that did not answer, or not completely."""
         if started:
-            self._transport.close()  # without the last chunk, so that the client sees that it is not whole
+            self._transport.close()  # without the last chunk, so that the client notices that it is incomplete
         else:
             self.write(short_response(500, "the server failed; its log says how"))
             self._linger()
@@ -644,7 +644,7 @@ class Connection(Protocol):
     # -- ending
 
     def _refuse(self, refusal: Refused) -> None:
-        """Answer a request that can't be read on, and end the connection. An answer that is due is the last one."""
+        """Answer a request that can't be read further, and end the connection after the pending answer."""
         self._unfinished = False
         self._release()
         current = self._exchange
@@ -683,7 +683,7 @@ class Connection(Protocol):
             self._exchange.keep_alive = False
 
     def cut(self) -> Any:
-        """The server has stopped. Gives the task that may still run, cancelled."""
+        """Abort the connection: the server has stopped. Returns the task that may still run, cancelled."""
         self._transport.abort()
         task = self._exchange.task if self._exchange is not None else None
         if task is None or task.done():
@@ -716,7 +716,7 @@ class Connection(Protocol):
         return ("idle" if exchange.complete else "working"), self._requests
 
     def check(self, now: float) -> bool:
-        """End what has been in one place for too long. True: it waits for the next request or for the app."""
+        """End a connection that made no progress for too long. True: it waits for the next request or for the app."""
         limits, place = self._listener.limits, self.place()
         if self._upload is not None and self._listener.uploads.overdue(self._upload, now):
             self._refuse(Refused(503, f"others wait, and the body did not end within {limits.body_seconds:g} s"))
@@ -772,7 +772,7 @@ def date_header(second: int) -> bytes:
 
 
 def short_response(status: int, text: str) -> bytes:
-    """A whole response that is made without the app, and after which the connection closes."""
+    """A whole response without the app, after which the connection closes."""
     body = text.encode() + b"\n"
     head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
     retry = b"retry-after: 1\r\n" if status == 503 else b""
