@@ -63,7 +63,7 @@ class Relay(Struct, frozen=True):
     """
 
     capabilities: Mapping[str, Any]
-    """What a server may ask, beside what the client has handlers for."""
+    """The questions that a server may ask, in addition to those that the client has handlers for."""
     ask: Callable[[str, Mapping[str, Any]], Awaitable[Any]]
     log: Callable[[LogMessage], Any]
 
@@ -123,7 +123,7 @@ class Client:
         ask = None if relay is None else relay.ask
         self.handlers = RequestHandlers(on_elicit, on_sample, roots, sample_tools=sample_tools, relay=ask)
         self.capabilities = self.handlers.capabilities()
-        """What the client declares by itself."""
+        """The capabilities that the client declares itself."""
         if extensions:
             self.capabilities["extensions"] = _check_extensions(extensions)
         declared = self.capabilities if relay is None else {**relay.capabilities, **self.capabilities}

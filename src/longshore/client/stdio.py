@@ -19,7 +19,7 @@ TAIL_LINES = 20
 _EXIT_SECONDS = 1.0
 """Time to wait for the exit code once the output has ended."""
 _DRAIN_SECONDS = 0.3
-"""Time to read on after the process has ended: another process may hold the pipe open for ever."""
+"""Time to read on after the process has ended: another process may hold the pipe open forever."""
 _READ_BYTES = 64 << 10
 """The size of a pipe. asyncio allocates four times as much for each read: a third of the cost of a call."""
 _IGNORED_BYTES = 1 << 20

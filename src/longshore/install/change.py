@@ -19,7 +19,7 @@ from longshore.install.written import Written, WrittenEntries, changed_keys, dig
 from longshore.schema.kinds import is_object
 
 BACKUP: Final = ".longshore-backup"
-"""What is appended to a file's name for the file as it was before the last change."""
+"""The suffix of the backup of a file, from before the last change."""
 _CONTEXT: Final = 3
 _LINE_CHARACTERS: Final = 400
 

@@ -41,7 +41,7 @@ class ClientRecord(Struct, frozen=True, kw_only=True):
     variable: str = ""
     """How a header names an environment variable, `{}` being its name; empty if it can't."""
     after: str
-    """What the user still has to do."""
+    """The steps that remain for the user."""
     after_project: str = ""
     """The same for an entry of a project, if it differs."""
     deadlines: tuple[Deadline, ...] = ()

@@ -22,7 +22,7 @@ from longshore.redaction.shapes import (
 )
 
 MARKER: Final = "[secret removed]"
-"""What stands in the place of a credential."""
+"""The marker that replaces a credential."""
 
 Place = Literal["anywhere", "at the needle", "at the line of the needle"]
 
@@ -131,7 +131,7 @@ _QUALIFIED: Final = "|".join(
         "service", "client", "storage", "license", "deploy", "cookie", "hmac", "webhook", "consumer", "app", "admin",
     )
 )  # fmt: skip
-"""What a key is of, if it is to be kept."""
+"""The words before `key` in names of secret keys."""
 _SECRET: Final = (
     rf"(?:{_PASSWORD_NOUN}|(?i:secret|token(?!iz)|credential|identified[ ]by|auth(?:orization)?(?![a-z])"
     rf"|(?:{_QUALIFIED})key))\w{{0,20}}"
@@ -166,7 +166,7 @@ _QUOTED: Final = r"""[rbfuRBFU@]{0,2}(?P<quote>["'`])(?P<quoted>(?:(?!(?P=quote)
 _BARE: Final = (
     rf"""{_UNMARKED}(?P<secret>[^\s"'`,;<>|()\[\]{{}}]{{5,999}}[^\s"'`,;<>|()\[\]{{}}.*:])(?=[\s"'`,;<>|)\]}}.*:]|$)"""
 )
-"""What a bracket follows is called, and no secret."""
+"""A value before a bracket is the name of a call, and no secret."""
 _TO_THE_END: Final = rf"""{_UNMARKED}(?P<secret>(?!["'`])[^\s"'`][^\s]{{5,999}}?)[ \t]*(?:[ \t]\#.*)?$"""
 
 RULES: Final = (

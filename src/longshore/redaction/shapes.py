@@ -10,11 +10,11 @@ from typing import Final
 from longshore.text_search.tokenizer import STOP_WORDS
 
 LEAST_CHARACTERS: Final = 6
-"""Shorter passwords are not told from words."""
+"""Shorter passwords can't be distinguished from words."""
 _RANDOM_CHARACTERS: Final = 8
 _LONG_CHARACTERS: Final = 20
 _SAMPLE_CHARACTERS: Final = 100
-"""Of a text, which tell what the rest is like."""
+"""The characters at the beginning of a text that represent the rest."""
 _RANDOM_BITS: Final = 2.5
 """Entropy of a character that a random text has at least."""
 _ROUGH: Final = 0.24
@@ -51,7 +51,7 @@ _WORDS: Final = frozenset(
     nobody nothing object optional plain plaintext present prompt random required reset string text textarea true
     unchanged undefined unknown unset unused username validate value varchar wrong""".split()  # noqa: SIM905  a text is easier to read
 )
-"""What stands after `password:` and is none."""
+"""Words after `password:` that are no password."""
 
 
 def is_placeholder(text: str) -> bool:

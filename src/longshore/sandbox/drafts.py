@@ -25,7 +25,10 @@ from longshore.sandbox.trees import DRAFT_PREFIX, FILE_FLAGS, remove_tree, requi
 SWEPT_ENTRIES: Final = 1_000
 """Of a folder, at each write in it: half a millisecond. In larger folders a draft may stay until it is found."""
 LOCK_SECONDS: Final = 5.0
-"""For the lock on a folder, which is held for a rename. If somebody else holds it for longer, the write is refused."""
+"""For the lock on a folder, which is held for a rename.
+
+If another process holds it for longer, the write is refused.
+"""
 _POLL_SECONDS: Final = 0.002
 _NO_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF)
 

@@ -72,7 +72,7 @@ _TEXTS: Final[dict[Kind, tuple[str, str]]] = {
     "failed": ("could not be used", "try another path"),
     "binary": ("is no text but", "use a text file"),
 }
-"""The problem, which a detail may follow, and the usual fix. Those that are not here are said by the detail alone."""
+"""The problem, optionally followed by a detail, and the usual fix. For other codes the detail says everything."""
 
 _KINDS: Final[dict[int, Kind]] = {
     errno.ENOENT: "missing",

@@ -22,9 +22,9 @@ _RULE_PATH_BENEATH: Final = 1
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
 _ALL: Final = (1 << 13) - 1
-"""Every right of the first version: execute, write, read, make, remove. What is not allowed is refused."""
+"""Every right of the first version: execute, write, read, make, remove. Rights not allowed are refused."""
 NEEDED_VERSION: Final = 6
-"""For `restrict`, in Linux 6.12: earlier ones leave signals, or even truncating, open to whoever is confined."""
+"""For `restrict`, in Linux 6.12: earlier versions allow signals, or even truncating, to the confined process."""
 _TRUNCATE, _USE_DEVICE = 1 << 14, 1 << 15
 _WRITE_FILE: Final = 1 << 1
 _EVERY_RIGHT: Final = (1 << 16) - 1

@@ -320,7 +320,7 @@ _ALONE: Final = frozenset(
         *("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"),
     )
 )
-"""Keywords that mean the same whatever stands beside them: without one, a schema accepts more."""
+"""Keywords whose meaning does not depend on others: without one, a schema accepts more."""
 _CURRENT: Final = "https://json-schema.org/draft/2020-12/schema"
 _INVOLVED: Final = re.compile(
     r'"(?:unevaluated\w+|\$id|\$anchor|\$dynamic\w+|\$recursive\w+)":|"\$ref": (?!"#/\$defs/[^/"]+")'

@@ -42,7 +42,7 @@ class RepairResult(Struct, frozen=True):
     faults: tuple[str, ...] = ()
     """One line each, for the model. None: the arguments could be repaired."""
     notes: tuple[str, ...] = ()
-    """What was repaired, such as JSON inside a string. Paths, never values."""
+    """The repairs, such as JSON inside a string. Paths, never values."""
 
 
 def repair_raw(tool: str, raw: bytes | Raw, find: Find | None) -> RepairResult:

@@ -49,7 +49,7 @@ class Violation(Struct, frozen=True):
     options: tuple[Any, ...] = ()
     """The allowed values, if the value is none of them."""
     repair: Literal["parse", "omit"] | None = None
-    """What would make it valid: to parse the JSON inside a string, or to leave out a null."""
+    """The repair: to parse the JSON inside a string, or to leave out a null."""
 
     @property
     def line(self) -> str:

@@ -16,7 +16,7 @@ from longshore.text_search.stemming import stem
 VERSION: Final = 3
 """The version of these rules."""
 TERM_CHARACTERS: Final = 64
-"""Longer words are cut: nobody types them, and base64 would fill the index."""
+"""Longer words are cut: they occur in no query, and base64 would fill the index."""
 _REMEMBERED_WORDS: Final = 1 << 16
 """Words whose terms are remembered; most words of a project are among them."""
 

@@ -48,11 +48,11 @@ class RuleText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The texts of a rule, and its examples."""
 
     title: str
-    """What must hold: a short sentence."""
+    """The requirement: a short sentence."""
     level: Level
     profiles: tuple[Profile, ...]
     why: str
-    """What happens to a tool that breaks it."""
+    """The effect on a tool that breaks it."""
     evidence: str
     """Where that was measured or is written: a client's version, a revision of MCP, an issue's number."""
     fix: str

@@ -13,7 +13,7 @@ from longshore.toolsets.browser.snapshot import Line, fold_behind, outline, rend
 from longshore.toolsets.browser.tab import Arrival, Outcome
 
 Shown = Literal["none", "auto", "full"]
-"""What a navigation shows of its page."""
+"""The tokens of a page's text in the answer of a navigation."""
 FENCE_TOKENS: Final = 60
 """The room for the fence around a page's text. A longer address is cut."""
 LEAST_ANSWER: Final = LEAST_TOKENS + FENCE_TOKENS

@@ -53,7 +53,7 @@ class UserPage(Struct, frozen=True):
     """A page that the user of an attached browser has open, and that we are not attached to."""
 
     id: str
-    """What its tab has as id once we are."""
+    """The id of its tab after the attachment."""
     url: str
     title: str
 

@@ -13,7 +13,7 @@ from msgspec.json import Decoder, Encoder
 TOO_LONG: Final = "Longshore.messageTooLong"
 """The method of the event that replaces one that was too long."""
 CALL_SECONDS: Final = 30.0
-"""A browser answers in milliseconds. One that takes longer hangs."""
+"""A browser answers in milliseconds. A browser that takes longer hangs."""
 
 Params = dict[str, Any]
 EventHandler = Callable[[str, Params], None]

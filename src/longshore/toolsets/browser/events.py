@@ -31,7 +31,7 @@ _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie", "pr
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 CANCELLED: Final = "cancelled"
 ENDED_BEFORE: Final = "its page or worker ended before it"
-"""What came of it is not known: the browser cancels most of these requests, and reports none."""
+"""The result is unknown: the browser cancels most of these requests, and reports none."""
 FIRST_TAB: Final = "t1"
 """The tab whose refs do not begin with its id."""
 NOTICE_TEXT: Final = 200
@@ -206,7 +206,7 @@ class RefNumbers:
     def __init__(self, tab: str = FIRST_TAB) -> None:
         self.tab = tab
         self.prefix = "" if tab == FIRST_TAB else tab
-        """What the refs begin with, so that one is of the same element in all tabs of a browser."""
+        """The prefix of the refs, so that each names one element among all tabs of a browser."""
         self.last = 0
         self.last_frame = 1
 

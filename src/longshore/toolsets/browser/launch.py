@@ -25,9 +25,9 @@ from longshore.toolsets.browser.pipe import PipeTransport
 START_SECONDS: Final = 30.0
 """A browser answers its first call within a second; on a busy machine with cold disks, within ten."""
 CLOSE_SECONDS: Final = 2.0
-"""What a browser has to close by itself."""
+"""The time for a browser to close by itself."""
 END_SECONDS: Final = 10.0
-"""What the guard has to kill it and to delete its folder, before we do."""
+"""The time for the guard to kill it and to delete its folder, before the server does."""
 PIPE_BYTES: Final = 1 << 20
 STDERR_BYTES: Final = 8192
 """How much of the end of the browser's stderr is kept for an error."""
@@ -95,7 +95,7 @@ _ENVIRONMENT: Final = frozenset(
         "SSL_CERT_DIR",
     ]
 )
-"""What a browser needs of our environment. The rest may hold secrets."""
+"""The variables that a browser needs. Others may hold secrets."""
 _PREFIXES: Final = ("LC_", "XDG_", "FONTCONFIG_", "CHROME_", "NIX_")
 
 

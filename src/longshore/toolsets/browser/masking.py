@@ -16,7 +16,7 @@ LEAST_MASKED: Final = 6
 DOTS: Final = "••••"
 _PARAMETER: Final = re.compile(r"([?&#][^=&#\s]*=)([^&#\s]+)")
 _UNESCAPED: Final = "!*'()"
-"""What encodeURIComponent leaves as it is, and Python does not."""
+"""Characters that encodeURIComponent leaves unchanged, and Python does not."""
 
 
 @final

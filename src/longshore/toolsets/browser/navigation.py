@@ -72,7 +72,7 @@ class Loaded(Struct, frozen=True):
     status: int
     """The HTTP status; 0 if there was no request, as for about:blank."""
     note: str = ""
-    """What the caller should know besides: an error status, a load that goes on, a download."""
+    """Further information for the caller: an error status, an unfinished load, a download."""
     download: bool = False
 
 

@@ -18,11 +18,11 @@ from longshore.toolsets.browser.origins import METADATA_PATTERNS, OriginRules, o
 from longshore.toolsets.browser.settling import Activity
 
 ATTACH_SECONDS: Final = 5.0
-"""A page answers at once when we attach to it. One that does not is discarded or hangs."""
+"""A page answers at once when it is attached. A page that does not is discarded or hangs."""
 ANSWER_SECONDS: Final = 0.7
 """A page that does not answer a question without work for so long is taken for stuck."""
 CLOSING_SECONDS: Final = 2.0
-"""What a page that was closed has to end."""
+"""The time for a closed page to end."""
 MOST_BODY_BYTES: Final = 10 << 20
 MOST_BODIES_BYTES: Final = 50 << 20
 """The response bodies that the browser keeps for us: of one request, and in all."""
@@ -135,7 +135,7 @@ class Page:
         self.statuses: dict[str, tuple[int, str]] = {}
         """Status and text of the answers that brought the main frame's documents, by loader."""
         self.changed = asyncio.Event()
-        """Set at each event of the main frame. Those who wait clear it first."""
+        """Set at each event of the main frame. Waiting coroutines clear it first."""
         self._stops = {session: connection.listen(session, partial(self._take, session))}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = asyncio.get_running_loop().create_task(self._watch_connection())

@@ -58,4 +58,4 @@ class LoadedPage(Struct, frozen=True):
     url: str
     content: str
     untrusted: list[str]
-    """What is the page's own."""
+    """The page's own text."""

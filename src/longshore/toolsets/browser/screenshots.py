@@ -35,7 +35,7 @@ class Screenshot(Struct, frozen=True):
     width: int
     height: int
     note: str = ""
-    """What is not in it."""
+    """The parts that are left out."""
     marks: list[str] = []
     """The refs that are written in it."""
 

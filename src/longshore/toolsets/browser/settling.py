@@ -22,7 +22,7 @@ FILLED_QUIET_MS: Final = 30
 QUIET_LIMIT_MS: Final = 800
 """The longest wait for a quiet DOM: a clock or an animation never is."""
 REQUESTED_SECONDS: Final = 0.5
-"""A requested navigation starts within milliseconds. One that has not by now was prevented."""
+"""A requested navigation starts within milliseconds. After this time it counts as prevented."""
 POLL_PAUSE_SECONDS: Final = 1.0
 """A request that starts so long after the last action is the page's own doing."""
 POLLS: Final = 2
@@ -40,7 +40,7 @@ WAITED_FOR: Final = {
     **dict.fromkeys(("Document", "XHR", "Fetch", "Script", "Stylesheet"), REQUEST_SECONDS),
     "Image": PICTURE_SECONDS,
 }
-"""How long a request of each type is waited for. Those of others are not."""
+"""The time to wait for a request of each type. There is no wait for other types."""
 
 
 @final
@@ -125,7 +125,7 @@ class Request(Struct):
     """A request in progress, or one that another may continue."""
 
     sender: tuple[str, str]
-    """What it asks for, and the place in a script that sent it."""
+    """Its URL, and the place in a script that sent it."""
     loader: str
     """The id of the document that sent it."""
     session: str

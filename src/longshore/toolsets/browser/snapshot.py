@@ -27,7 +27,7 @@ MOST_TEXT: Final = 120
 """A longer text of the page is cut where the page itself is not what was asked for. browser_read has the whole."""
 CUT_TEXT: Final = 100
 Key = Callable[[Line], str]
-"""What of a line is compared."""
+"""The part of a line that is compared."""
 _KINDS: Final = {"+": "new", "~": "changed", "-": "removed"}
 
 

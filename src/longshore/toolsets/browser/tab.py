@@ -69,7 +69,7 @@ class Outcome(Struct, frozen=True):
     title: str | None = None
     """Both only if they changed."""
     diff: str = ""
-    """What changed on the page, or in the part that was compared. Empty also if there is another document."""
+    """The changes of the page, or of the compared part. Empty also if there is another document."""
     page: list[Line] | None = None
     """The lines of another document. Parts that are as on the page before are one line each."""
     failed: str | None = None

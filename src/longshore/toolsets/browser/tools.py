@@ -78,7 +78,7 @@ ACT_SECONDS: Final = 15.0
 STEPS_SECONDS: Final = 60.0
 MOST_MS: Final = 120_000
 CALL_SECONDS: Final = 150.0
-"""The limit of a call, whatever `server.timeout` is: each has a shorter one of its own, with a better error."""
+"""The limit of a call, independent of `server.timeout`: each has a shorter one of its own, with a better error."""
 _LEVELS: Final = ("error", "warning", "info", "debug")
 
 _WAIVED: Final = {

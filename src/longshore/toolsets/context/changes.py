@@ -37,7 +37,7 @@ from longshore.toolsets.context.rows import (
 )
 
 Fact: TypeAlias = Observation | Edge
-"""What has times and a source. Both follow the same rules."""
+"""A row with times and a source. Both kinds follow the same rules."""
 
 _OPERATIONS: Final[dict[Closing, str]] = {
     "superseded": "supersede",
@@ -47,7 +47,7 @@ _OPERATIONS: Final[dict[Closing, str]] = {
     "retracted with node": "retract",
     "not in file": "drop",
 }
-"""What the event log calls them."""
+"""Their names in the event log."""
 
 
 @final

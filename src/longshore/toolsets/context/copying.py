@@ -22,7 +22,7 @@ COPY_SECONDS: Final = 86_400.0
 """After so long reading the source is given up: there is no model that waits."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told the table, how many of its rows were copied, and how many there are."""
+"""Receives the table, the number of its copied rows, and that of all its rows."""
 
 
 class _Table(Struct, frozen=True):

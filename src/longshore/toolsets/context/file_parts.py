@@ -42,7 +42,7 @@ class Import(Struct, frozen=True):
     level: int = 0
     """How many dots the module's name begins with."""
     name: str = ""
-    """What is taken of the module; empty for the module itself."""
+    """The imported name of the module; empty for the module itself."""
 
 
 class Mention(Struct, frozen=True):

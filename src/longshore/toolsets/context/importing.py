@@ -30,7 +30,7 @@ class Importer:
         self.nodes = dict[Hashable, Node]()
         """The nodes of the keys of the file."""
         self.notes = dict[str, None]()
-        """What is stored in another form than it had, each once."""
+        """Values stored in another form than in the file, each once."""
 
     def report(self, number: int, what: object) -> None:
         """Report a line that was not imported."""

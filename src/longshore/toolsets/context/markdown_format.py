@@ -26,7 +26,7 @@ from longshore.toolsets.context.store import Store
 TITLE: Final = "# Context graph"
 _LINE_END: Final = re.compile("\r\n?|\n")
 _TAG_OR_HEADING: Final = re.compile(r"(?<!\\)(\\*)(<)|(?<!\S)(\\*)(#|=+$|-+$)")
-"""What could pass for a part of the page in a text, with the backslashes before it; other markup of it stays."""
+"""Text that could be read as a part of the page, with the backslashes before it; its other markup stays."""
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>#|~()])")
 _ESCAPED: Final = re.compile(r"\\([\\`*_\[\]<>#|~()])")
 _NAME: Final = r"((?:\\.|[^\\()])+?)"
@@ -35,7 +35,7 @@ _LINK: Final = re.compile(r"([^→]+) → " + _NAME + r" \(([^,()]+)(?:, ((?:\\.
 _ORIGIN: Final = re.compile(r"\*.+, \S+\*")
 
 Key = tuple[str, str, str]
-"""Of a node: its kind, path, and what equal names have in common."""
+"""Of a node: its kind, path, and name key."""
 
 
 # -- export

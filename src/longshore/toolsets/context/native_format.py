@@ -90,7 +90,7 @@ class ImportReport(Struct, kw_only=True):
     known: int = 0
     """Nodes, observations and edges that were there already."""
     notes: dict[str, None] = {}
-    """What is stored in another form than it had, each once."""
+    """Values stored in another form than in the file, each once."""
     problems: list[str] = []
     """Lines that were left out, each with its number and why."""
 

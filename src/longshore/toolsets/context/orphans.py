@@ -48,7 +48,7 @@ _KINDS: Final[tuple[tuple[str, str, str], ...]] = (
         for table in ("observation", "edge")
     ),
 )
-"""What it is, how many there are, and the repair."""
+"""The kind of row, the query that counts them, and the repair."""
 
 
 def find_orphans(store: Store) -> dict[str, int]:

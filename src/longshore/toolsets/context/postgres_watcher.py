@@ -27,7 +27,7 @@ class NotifiedWatcher:
         self._connect = connect
         self._connection: psycopg.Connection[Any] | None = connect()
         self._wake_reader, self._wake_writer = socket.socketpair()
-        """What `close` writes ends the wait of another thread."""
+        """A byte that `close` writes ends the wait of another thread."""
         self._lock = threading.Lock()
         self._is_waiting = False
         self._closed = threading.Event()

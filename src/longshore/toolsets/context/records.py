@@ -22,17 +22,17 @@ SourceType: TypeAlias = Literal["agent", "file", "commit", "url", "import"]
 Outcome: TypeAlias = Literal["created", "merged", "unchanged", "restored"]
 
 Closing: TypeAlias = Literal["superseded", "ended", "recorded again", "retracted", "retracted with node", "not in file"]
-"""What closed an observation or edge:
+"""How an observation or edge was closed:
 
 - `superseded`: another text took its place, with a date or as a correction;
 - `ended`: it was said to be true until a date that has passed;
 - `recorded again`: a row with other times says the same;
-- `retracted`, `retracted with node`: somebody took it back, or its node;
-- `not in file`: its file says it no more, or is no more. What agents say of a file's parts is not closed by that.
+- `retracted`, `retracted with node`: it was retracted, or its node was;
+- `not in file`: its file does not contain it any more, or was deleted. Statements of agents stay current.
 """
 
 NOTE, CONCEPT = "note", "concept"
-"""The kinds of what is added without a kind, and of what only a link names."""
+"""The kind of a node added without one, and of a node that only a link names."""
 CONTRADICTS = "contradicts"
 """The relation of nodes that can't both be right; the others are free words, such as `calls` and `depends_on`."""
 
@@ -63,7 +63,7 @@ class Interval(Struct, frozen=True, kw_only=True):
     ended_at: Microseconds | None = None
     closed_as: Closing | None = None
     superseded_by: int | None = None
-    """The row that has taken its place. What was restored or recorded again has one too."""
+    """The row that replaced it. Restored and recorded-again rows have one too."""
     reason: str = ""
     """Why it was closed, in the words of who did."""
 

@@ -18,14 +18,14 @@ class Words(Struct, frozen=True):
     identity: str
     """A primary key that is never used again after its row was deleted."""
     text: str
-    """Text that is compared by its bytes, whatever the language of the server: rows have one order on both engines."""
+    """Text that is compared by its bytes, in any locale of the server: rows have one order on both engines."""
     integer: str
     real: str
     bytes: str
     table: str
-    """What ends a table definition."""
+    """The end of a table definition."""
     clustered: str
-    """What ends the definition of a table that has nothing but its primary key's order."""
+    """The end of the definition of a table that has nothing but its primary key's order."""
 
 
 SQLITE: Final = Words(

@@ -122,7 +122,7 @@ class _Search:
         self._totals: Totals = read_totals(transaction)
         self._is_phrase_cut = False
         self._rows = dict[int, Row]()
-        """What filters and preferences need of the nodes that were looked at."""
+        """The data of examined nodes for filters and preferences."""
 
     def result(self) -> QueryResult:
         if not self._text.words and (self._query.kinds or self._query.path):

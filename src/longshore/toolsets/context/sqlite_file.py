@@ -36,7 +36,7 @@ IDLE_READERS: Final = 4
 WAL_RETRY_SECONDS: Final = 0.01
 """SQLite does not wait its busy timeout for the switch to WAL; so we try again this often."""
 WAL_BYTES: Final = 64 << 20
-"""What is left of the write-ahead log after a large ingest."""
+"""The size of the write-ahead log after a large ingest."""
 OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables; it has RETURNING and UPSERT."""
 FILE_MODE, FOLDER_MODE = 0o600, 0o700

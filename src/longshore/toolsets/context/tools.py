@@ -66,7 +66,7 @@ AT_ONCE: Final = 200
 """Nodes that one transaction retracts or purges: other writers wait for it."""
 STATUS_EVENTS: Final = 50
 LATE_MICROSECONDS: Final = 2_000_000
-"""A client may be told that it watches before the watch begins. A change of these last seconds is reported then."""
+"""A client may learn that it watches before the watch begins. Changes of these last seconds are reported then."""
 CALL_SECONDS: Final = 60.0
 INGEST_SECONDS: Final = 3600.0
 CLIENT_CHARACTERS: Final = 100

@@ -218,5 +218,5 @@ _ACTIONS: Final[dict[str, Callable[[Grid, int, int], None]]] = {
     "s": lambda grid, _, __: grid.save_cursor(),
     "u": lambda grid, _, __: grid.restore_cursor(),
 }
-"""What the last character of a sequence does, with its first two numbers, which are 1 if left out."""
+"""The action of the last character of a sequence, with its first two numbers, which are 1 if left out."""
 _SELECTIONS: Final[dict[str, Callable[[Grid, int], None]]] = {"J": Grid.erase_in_screen, "K": Grid.erase_in_line}

@@ -41,7 +41,7 @@ from longshore.toolsets.terminal.waiting import Until
 ANSWER_SECONDS: Final = 25.0
 """An answer comes within it: many clients give up after 60 s, some after 30."""
 CALL_SECONDS: Final = 60.0
-"""The limit of a call that waits so long, whatever `server.timeout` is: its end would be that of the command."""
+"""The limit of a call that waits so long, independent of `server.timeout`, whose end would be that of the command."""
 BACKGROUND_SECONDS: Final = 0.3
 """A command in the background is waited for so long: a wrong name or option shows at once."""
 SEND_SECONDS: Final = 5.0

@@ -29,7 +29,7 @@ _LENGTH_DIGITS: Final = 20
 NOT_YET: Final = Principal("", frozenset())
 """Stands for a caller whose token must be looked up before the request goes on."""
 _OWN_SITES: Final = (b"same-origin", b"none")
-"""What a browser says of a fetch by our own page, and by its user. Images and frames come without Origin."""
+"""The headers of a browser for a fetch by our own page, and by its user. Images and frames come without Origin."""
 _FORWARDING: Final = frozenset({b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip", b"true-client-ip"})
 """Headers that proxies and tunnels add, besides X-Forwarded-*: the caller behind them may be anywhere."""
 _EXPOSED_HEADERS: Final = b"mcp-session-id, www-authenticate, retry-after"

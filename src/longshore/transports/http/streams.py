@@ -114,7 +114,7 @@ class Stream:
         self.origin = origin
         self.followers: set[Follower] = set()
         self.followed_elsewhere = False
-        """Whether a connection of another process follows it, which must be told of each event."""
+        """Whether a connection of another process follows it, which must be notified of each event."""
         self.ended = False
         self.sent = 0
         """The position up to which it was sent: a client that opens it without naming a position gets the rest."""

@@ -59,8 +59,11 @@ UNTIL_CLOSE: Final = -2
 """The same for a client of HTTP/1.0, which knows no chunks: the response ends with the connection."""
 
 Phase = Literal["new", "head", "body", "waiting", "working", "idle", "stalled", "lingering"]
-"""What a connection waits for: a first byte, the end of a head, more of a body, room for the body, the app, the next
-request, a reader that takes what it was sent, or a refused peer that leaves."""
+"""The phase of a connection.
+
+It waits for a first byte, the end of a head, more of a body, memory for the body, the app, the next request, a reader
+of its output, or the close of a refused peer.
+"""
 
 _JSON: Final = b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
 _NO_BODY: Final = frozenset((204, 304))
@@ -310,7 +313,7 @@ class Connection(Protocol):
         self._transport = cast("Transport", None)
         self._parser: Any = httptools.HttpRequestParser(self)
         self._scope: Message = {}
-        """What the scopes of all requests have in common."""
+        """The common part of the scopes of all requests."""
         self._address = ""
         """The client's IP address."""
         self._place_holder = ""
@@ -339,7 +342,7 @@ class Connection(Protocol):
         self._received = 0
         """Bytes of requests that did not come in one read."""
         self._counted = 0
-        """What `_received` was when a body last made progress."""
+        """The value of `_received` when a body last made progress."""
         self._upload: Upload | None = None
         """The body that is being received, if it does not come in one read."""
         # requests and their responses
