@@ -1,4 +1,4 @@
-"""The interface between a session and a transport: a channel carries frames and does not look into them.
+"""The interface between a session and a transport: a channel carries frames and does not parse them.
 
 There are two kinds. A duplex channel (a child's pipes, memory) has one stream in each direction. Over HTTP each request
 has its own response stream, so a request can fail alone, and cancelling it closes its stream. A session treats both
@@ -47,7 +47,7 @@ class ChannelEvents(Protocol):
     """Receives what a channel reports. A session is one."""
 
     def on_frame(self, frame: bytes) -> None:
-        """A whole frame came."""
+        """A whole frame arrived."""
 
     def on_failure(self, id: Id, problem: ClientError) -> None:
         """This request will get no answer."""
@@ -56,16 +56,16 @@ class ChannelEvents(Protocol):
         """No request will get an answer any more. Reported at most once, and never after `close` began."""
 
     def on_login(self, started: bool) -> None:
-        """A person began to log in, or is done. Deadlines stop in between."""
+        """A person began or ended a login. Deadlines stop in between."""
 
     def note(self, text: str) -> None:
-        """Something unexpected happened that fails nothing."""
+        """Report an unexpected event that fails no request."""
 
 
 class Channel:
     """Subclasses do the I/O. A channel is opened once, lives on one event loop, and is closed once or more.
 
-    `send` never blocks and never raises for what the peer does: that goes to `events`.
+    `send` never blocks and never raises for errors of the peer: these go to `events`.
     """
 
     label: str = ""
@@ -87,7 +87,7 @@ class Channel:
         raise NotImplementedError
 
     def cancel(self, id: Id, frame: bytes) -> None:  # noqa: ARG002 - for transports with a stream for each request
-        """Cancel a request. `frame` is the notification that says so."""
+        """Cancel a request. `frame` is its cancellation notification."""
         self.send(frame, FrameInfo("notifications/cancelled"))
 
     @property

@@ -1,4 +1,4 @@
-"""A server as a child process: starting it, and ending it for certain.
+"""A server as a child process: starting it, and ending it without fail.
 
 It leads a process group of its own, so that its own children end with it. Ending has three steps, each with a deadline:
 end of input, which every good server obeys, then SIGTERM, then SIGKILL, the last two for the whole group.
@@ -70,7 +70,7 @@ class ChildProcess:
             os.close(watched)
 
     def how_it_ended(self) -> str:
-        """How it ended; empty while it has not."""
+        """How it ended; empty while it runs."""
         if self._process.returncode is None:
             state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if state is None:
@@ -117,7 +117,7 @@ class ChildProcess:
             pass
 
     async def _end_rest(self) -> None:
-        """End the processes that it left behind. Its number stays reserved while the group exists, so no other is hit.
+        """End its remaining processes. Its number stays reserved while the group exists, so no other is hit.
 
         Its own zombie is in the group too: it is reaped first, or the group would never be empty.
         """

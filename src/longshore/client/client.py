@@ -67,7 +67,7 @@ class Relay(Struct, frozen=True):
     """
 
     capabilities: Mapping[str, Any]
-    """What a server may ask, beside what the client has handlers for."""
+    """The questions that a server may ask, in addition to those that the client has handlers for."""
     ask: Callable[[str, Mapping[str, Any]], Awaitable[Any]]
     log: Callable[[LogMessage], Any]
 
@@ -131,7 +131,7 @@ class Client:
         ask = None if relay is None else relay.ask
         self.handlers = RequestHandlers(on_elicit, on_sample, roots, sample_tools=sample_tools, relay=ask)
         self.capabilities = self.handlers.capabilities()
-        """What the client declares by itself."""
+        """The capabilities that the client declares itself."""
         if extensions:
             self.capabilities["extensions"] = _check_extensions(extensions)
         declared = self.capabilities if relay is None else {**relay.capabilities, **self.capabilities}
@@ -186,7 +186,7 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection now. A lost one is made anew when it is needed."""
+        """Whether there is a connection now. A lost one is opened again when it is needed."""
         return self._connection.connected
 
     def stderr_tail(self) -> str:
@@ -207,7 +207,7 @@ class Client:
 
     @property
     def absent(self) -> dict[str, str]:
-        """Servers mounted behind this one that were down when its tools were listed: by their prefix, why."""
+        """Servers mounted behind this one that were not connected when its tools were listed: the reasons by prefix."""
         return dict(self.listing.absent)
 
     # -- requests
@@ -402,7 +402,7 @@ class Client:
 
 
 def take_over(client: Client, relay: Relay) -> Client:
-    """A client like this one, for a gateway. The given one can't be opened from then on."""
+    """A client with the same settings, for a gateway. The given one can't be opened from then on."""
     if client._taken or not client._connection.closed:  # pyright: ignore[reportPrivateUsage]
         raise ClientError("the client is open or relayed already", client.name)
     client._taken = True  # pyright: ignore[reportPrivateUsage]

@@ -68,7 +68,10 @@ class PausableClock:
         timer.callback()
 
     async def wait_excluding_login(self, work: asyncio.Future[Any], seconds: float | None) -> None:
-        """Wait until the work is done. Raises TimeoutError if that takes more than `seconds`; the work goes on then."""
+        """Wait until the work is done.
+
+        Raises TimeoutError if that takes more than `seconds`; the work then continues.
+        """
         expired: asyncio.Future[None] = self.loop.create_future()
         timer = None if seconds is None else self.call_at(self.now() + seconds, lambda: expired.set_result(None))
         try:

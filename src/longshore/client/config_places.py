@@ -1,4 +1,4 @@
-"""Where MCP clients keep their servers: the files of each client, and the key that holds the servers in them."""
+"""The places where MCP clients keep their servers: the files of each client, and the key of the servers in them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def _codex(folders: UserFolders) -> tuple[str, ...]:
 
 
 def _windsurf(folders: UserFolders) -> tuple[str, ...]:
-    """Newer versions are reported to have it one folder higher; an existing file is the one that is read."""
+    """The present file of Windsurf.
+
+    Newer versions are reported to have it one folder higher; an existing file is the one that is read.
+    """
     places = (os.path.join(folders.home, ".codeium", *more, "mcp_config.json") for more in (("windsurf",), ()))
     return tuple(sorted(places, key=lambda path: not os.path.exists(path)))
 

@@ -35,7 +35,7 @@ DEPTH = 32
 
 
 class NoSuchServer(ConfigError):
-    """No file has a server of this name. `near` is the most similar name that there is."""
+    """No file has a server of this name. `near` is the most similar existing name."""
 
     def __init__(self, text: str, name: str, near: str | None) -> None:
         super().__init__(text)
@@ -57,7 +57,7 @@ class ConfigFile(Struct, frozen=True):
 
 
 class ConfiguredServer(Struct, frozen=True):
-    """An entry of a file, as it is written there."""
+    """An entry of a file, in the file's own form."""
 
     name: str
     file: ConfigFile
@@ -101,7 +101,10 @@ def read_servers(
 def look_up(
     name: str, config: str | None = None, *, folder: str | None = None, environ: Mapping[str, str] | None = None
 ) -> ConfiguredServer:
-    """The entry of this name. Raises NoSuchServer, and ConfigError for an unreadable file, which might have it too."""
+    """The entry of this name.
+
+    Raises NoSuchServer, and ConfigError for an unreadable file, which might contain it, too.
+    """
     others: list[str] = []
     for file in _files(config, folder, environ):
         for each in _read(file, _here(folder), named=config is not None):
@@ -263,7 +266,7 @@ def _decode_json(data: bytes) -> Any:
         return json.loads(text) if text.strip() else {}  # json reads halves of surrogate pairs, too
 
 
-# An unclosed text or comment extends to the end: it is broken either way, and this takes linear time.
+# An unclosed text or comment extends to the end: it is malformed in any case, and this takes linear time.
 _TEXT = r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))'
 _COMMENT = re.compile(_TEXT + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(_TEXT + r"|,(?=\s*[}\]])", re.DOTALL)
@@ -279,7 +282,7 @@ _GOOSE_KEYS = {"cmd": "command", "envs": "env", "uri": "url"}
 
 
 def _with_usual_keys(raw: dict[str, Any]) -> dict[str, Any]:
-    """The entry with Goose's keys as all others have them."""
+    """The entry with Goose's keys renamed to the common ones."""
     if "command" in raw or not ("cmd" in raw or "uri" in raw):
         return raw
     return {_GOOSE_KEYS.get(key, key): value for key, value in raw.items()}

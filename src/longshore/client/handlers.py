@@ -132,7 +132,7 @@ class RequestHandlers:
         if message.method == "ping" and not session.channel.congested:
             session.answer(message.id, {})
         elif len(self._running) >= AT_ONCE:
-            if session.channel.congested:  # it does not read its answers, so it gets no more of them
+            if session.channel.congested:  # it does not read its answers, so it gets none for further requests
                 session.note(f"it asks on and on and does not read the answers: {message.method[:100]} was passed over")
             else:
                 session.refuse(message.id, INTERNAL_ERROR, f"{AT_ONCE} questions are being answered; ask again later")
@@ -175,7 +175,7 @@ class RequestHandlers:
         session.refuse(id, *refusal)
 
     def on_lost(self, session: ClientSession) -> None:
-        """Cancel the answers to a lost connection."""
+        """Cancel the answers on a lost connection."""
         for (asker, _), task in self._running.items():
             if asker is session:
                 task.cancel()
@@ -254,7 +254,7 @@ def read_elicit(question: ElicitQuestion, given: Any) -> dict[str, Any]:
 
 
 def _ticked(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The content that accepts a form: a form of nothing but one box has it ticked."""
+    """The content that accepts a form: if the form has only one box, it is ticked."""
     boxes = {name: True for name, each in fields.items() if is_object(each) and each.get("type") == "boolean"}
     return boxes if len(fields) == 1 and not _defaults(fields) else {}
 

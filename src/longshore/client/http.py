@@ -187,7 +187,7 @@ class HttpChannel(Channel):
             problem = self._endpoint.explain(failed)
         except EventTooLarge as failed:
             problem = BadAnswer(f"it sent {failed}")
-        except Exception as failed:  # the caller must get an answer, whatever it is
+        except Exception as failed:  # the caller must get an answer in any case
             problem = ClientError(f"the request failed ({failed!r})")
             problem.__cause__ = failed
         finally:
@@ -233,7 +233,7 @@ class HttpChannel(Channel):
         self._session = session
 
     def _end_session(self) -> None:
-        """The server does not know the session any more. It may refuse the other requests in flight one by one."""
+        """The server has ended the session. It may refuse the other requests in flight one by one."""
         if not self._session_over and not self._closed:
             self._session_over = True
             self._others.start(self._lose_later())
@@ -302,7 +302,7 @@ class HttpChannel(Channel):
         except Unreachable as problem:
             self._lose(f"it can't be reached any more ({problem.what})")
         except ConnectionLost:
-            pass  # it ended with the session
+            pass  # the stream ended with the session
         except Exception as problem:  # a login that failed, an authorizer of the caller's
             what = problem.what if isinstance(problem, ClientError) else repr(problem)
             self.events.note(f"the stream of the session has ended ({what}); requests go on without it")
@@ -383,5 +383,5 @@ class HttpChannel(Channel):
 
 
 def _is_final(problem: ClientError) -> TypeGuard[HttpRefused]:
-    """Whether another request would be refused too."""
+    """Whether other requests would be refused, too."""
     return isinstance(problem, HttpRefused) and problem.status not in _TRANSIENT

@@ -50,7 +50,7 @@ class McpEndpoint:
     """Sends requests to one server.
 
     `url` is the server's URL as the user gave it; its tokens are stored under it. `current_url` is where it answers,
-    which may be one redirect away. `answered` is whether it has ever answered. `on_login` is called with True when a
+    which may be one redirect away. `answered`: whether it has ever answered. `on_login` is called with True when a
     person starts to log in for a request of ours, and with False when no one is logging in any more.
     """
 
@@ -201,7 +201,7 @@ async def read_refusal(response: HttpResponse) -> HttpResponse:
 
 
 def _reason(response: HttpResponse) -> str:
-    """Why a server refuses, in its own words: from its challenge (RFC 6750), else from the JSON in the body."""
+    """The server's own reason for a refusal: from its challenge (RFC 6750), else from the JSON in the body."""
     from longshore.client.auth.discovery import challenge_description
 
     body = _refusal(response.body)
@@ -284,7 +284,7 @@ def _refusal(body: bytes) -> _Refusal:
 
 
 def answered_ids(frame: bytes) -> list[Id]:
-    """The requests of ours that a frame answers: one, none, or several in a batch."""
+    """The requests of this client that a frame answers: one, none, or several in a batch."""
     try:
         found = _read_batch_ids(frame) if frame[:1] == b"[" else [_read_ids(frame)]
     except BROKEN:

@@ -49,7 +49,7 @@ class MemoryChannel(Channel):
 
     async def open(self) -> None:
         recorder = self._engine.recorder
-        if recorder.fallback is None:  # nothing serves it: this process is its developer's
+        if recorder.fallback is None:  # nothing serves it: this process belongs to its developer
             recorder.fallback = lambda: print_problem
         self._engine.policy.report_unavailable(recorder)
         loop = asyncio.get_running_loop()

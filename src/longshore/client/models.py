@@ -58,7 +58,7 @@ class ToolInfo(_Entry, kw_only=True, rename="camel"):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it declares that calling it twice does no more than calling it once."""
+        """Whether it declares that a repeated call has no further effect."""
         return self.annotations.get("readOnlyHint") is True or self.annotations.get("idempotentHint") is True
 
 

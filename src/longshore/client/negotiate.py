@@ -1,4 +1,4 @@
-"""Which era a server speaks, and agreeing with it on a revision.
+"""Detecting the era of a server, and negotiating a revision with it.
 
 A modern server answers `server/discover`; any other refuses it, each in its own way, or stays silent. So the handshake
 follows a refusal at once and silence after a while, without cancelling the probe: a server that takes ten seconds to
@@ -39,7 +39,7 @@ _known: dict[str, str] = {}
 
 
 class ClientHello(Struct, frozen=True):
-    """A client's side of a negotiation: the era or revision that it wants, its capabilities, its name."""
+    """The client's input to a negotiation: the requested era or revision, its capabilities and its name."""
 
     era: str
     capabilities: Mapping[str, Any]
@@ -107,7 +107,7 @@ async def within(clock: PausableClock, work: Coroutine[Any, Any, T], timeout: fl
     finally:
         if not task.done():
             task.cancel()
-            await asyncio.wait((task,))  # it ends what it has begun before the caller cleans up
+            await asyncio.wait((task,))  # it ends its own work before the caller cleans up
         if not task.cancelled():
             task.exception()  # a cancelled caller does not retrieve it
 
@@ -123,7 +123,7 @@ async def _negotiate(session: ClientSession, hello: ClientHello, key: str) -> Se
         except (ServerError, BadAnswer, ConnectError):
             if session.closed is not None:
                 raise
-            # another version of the server is there now
+            # the server has another version now
     return await _find_era(session, hello)
 
 
@@ -139,7 +139,7 @@ async def _find_era(session: ClientSession, hello: ClientHello) -> ServerInfo:
             return await _initialized(session, hello, handshake.answer.result())
         if await _answered(session, probe):
             return await _judge(session, hello, probe, handshake)
-        return await _shake_hands(session, hello, handshake)  # which was refused: that says more than silence
+        return await _shake_hands(session, hello, handshake)  # the probe was refused, which says more than silence
     finally:
         for sent in (probe, handshake):
             session.cancel(sent.id, "not needed any more")
@@ -183,7 +183,7 @@ async def _judge(session: ClientSession, hello: ClientHello, probe: Sent, handsh
 
 
 def _offered(problem: ServerError) -> str:
-    """The newest revision of ours among those that a refusal names."""
+    """Our newest revision among those that a refusal names."""
     offered = as_object(problem.data).get("supported")
     mutual = [name for name in MODERN if isinstance(offered, list) and name in offered]
     if problem.code == UNSUPPORTED_VERSION and not mutual:
@@ -268,7 +268,7 @@ async def _initialized(session: ClientSession, hello: ClientHello, raw: Raw) -> 
     session.envelope = None
     server = _agree(session, name, found.server_info, found)
     session.notify("notifications/initialized")
-    await session.channel.ready()  # no request may overtake it
+    await session.channel.ready()  # no request may be sent before it
     return server
 
 

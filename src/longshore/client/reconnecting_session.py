@@ -1,7 +1,7 @@
-"""Requests to one server, over as many connections as it takes.
+"""Requests to one server, over successive connections.
 
-A lost connection is made anew by the next request that needs one. A request that was under way is sent again if that
-does no harm: it only reads, the tool declares that it may be repeated, or it surely never arrived.
+The next request after a loss opens a new connection. A request that was under way is sent again if that does no harm:
+it only reads, the tool declares that it may be repeated, or it was certainly not delivered.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _LISTS = {
 
 
 def busy_delay(attempt: int) -> float:
-    """Seconds to wait where a server asks for nothing but to be called again."""
+    """Seconds to wait if a server only asks to be called again."""
     return BACKOFF.pause(attempt + 1)
 
 
@@ -152,14 +152,14 @@ class ReconnectingSession:
         try:
             await self.session()
         except BaseException:
-            if self._openers == 1:  # else another caller still needs it
+            if self._openers == 1:  # otherwise another caller still needs it
                 await self.close()
             raise
         finally:
             self._openers -= 1
 
     async def close(self) -> None:
-        """End the connection, and make no other."""
+        """End the connection, and open no other."""
         self.closed = True
         current, attempt = self.current, self._attempt
         if attempt is not None:
@@ -172,12 +172,12 @@ class ReconnectingSession:
                 await end((attempt,))
 
     async def session(self) -> ClientSession:
-        """The current connection, made anew if it was lost. Raises ConnectError, or why it was lost."""
+        """The current connection, or a new one if it was lost. Raises ConnectError, or the reason of the loss."""
         current = self.current
         return current if current is not None and current.closed is None else await self._session_within(None)
 
     async def _session_within(self, seconds: float | None) -> ClientSession:
-        """The connection. Raises TimeoutError; the attempt then goes on for others."""
+        """The connection. Raises TimeoutError; the attempt then continues for others."""
         if self._clock is None:
             raise self._not_open()
         attempt = self._attempt
@@ -258,7 +258,7 @@ class ReconnectingSession:
             self.watches.on_opened(session, again)
             return session
         except BaseException as problem:
-            forget(key)  # another version of the server may be there now
+            forget(key)  # the server may have another version now
             if isinstance(problem, ClientError):
                 session.locate(problem)
             await session.close()
@@ -306,7 +306,7 @@ class ReconnectingSession:
             return None
         return {"level": level} if self.server.can("logging") else None
 
-    # -- what a session reports
+    # -- notifications
 
     def on_notification(self, session: ClientSession, method: str, params: Raw) -> None:
         """Pass a notification on: to the cache, the watches, the handlers and `on_log`."""
@@ -476,12 +476,12 @@ class ReconnectingSession:
                 raise self.bad_answer(what)
             if kind != "input_required":
                 raise self.bad_answer(_UNEXPECTED.format(str(kind)[:50]))
-            if attempt < ROUNDS:  # else a person would be asked in vain
+            if attempt < ROUNDS:  # otherwise a person would be asked for nothing
                 extra = await self._answer(record, attempt)
         raise self.bad_answer(f"{method} was answered with questions more than {ROUNDS} times")
 
     def _result_type(self, record: dict[str, Any]) -> Any:
-        """The kind of a result. The handshake era has only one, whatever a server writes there."""
+        """The kind of a result. The handshake era has only one, and servers' values for it are ignored."""
         modern = self.current is not None and self.current.envelope is not None
         return record.get("resultType", "complete") if modern else "complete"
 
@@ -542,6 +542,6 @@ class ReconnectingSession:
 
 
 def _retrieve(attempt: asyncio.Task[ClientSession]) -> None:
-    """All awaiters may have left; asyncio must not complain of an exception never retrieved."""
+    """Mark an exception as retrieved: there may be no awaiter left, and asyncio would log it."""
     if not attempt.cancelled():
         attempt.exception()

@@ -1,4 +1,4 @@
-"""The lists of a server, page by page, what they say of each tool when it is called, and the cache of answers."""
+"""The lists of a server, page by page, the facts that a call needs of a listed tool, and the cache of answers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Cache:
         self._size -= len(answer)
 
     def drop(self, method: str, about: str | None = None) -> None:
-        """Drop all answers to a method, or those about a URI or what it is part of: they have changed."""
+        """Drop all answers to a method, or those about a URI or resources that contain it: they have changed."""
         self.changes += 1
         self._dropped[method] = self._dropped.get(method, 0) + 1
         for key in [key for key in self._entries if key[0] == method and (about is None or covers(key[1], about))]:
@@ -92,7 +92,7 @@ class Cache:
         return self._cleared + self._dropped.get(method, 0)
 
     def clear(self) -> None:
-        """Drop everything: it may be another server now."""
+        """Drop everything: the server may be another one now."""
         self.changes += 1
         self._cleared += 1
         self._entries.clear()
@@ -113,7 +113,7 @@ def lifetime(result: Mapping[str, Any]) -> float:
 
 
 class ListedTool:
-    """A tool as it was listed, and what a call of it needs."""
+    """A tool as it was listed, with the data that calls of it need."""
 
     __slots__ = ("_validator", "headers", "repeatable", "tool")
 
@@ -129,7 +129,7 @@ class ListedTool:
             self._validator = before._validator
 
     def faults(self, value: Any) -> list[str]:
-        """How structured content violates the tool's output schema."""
+        """The violations of the tool's output schema in structured content."""
         if self._validator is None:
             from longshore.schema.cost import compile_bounded
 

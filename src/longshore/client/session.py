@@ -1,4 +1,4 @@
-"""One open connection: the requests that await an answer, and the handling of every message that comes.
+"""One open connection: the requests that await an answer, and the handling of every received message.
 
 A request leaves the table exactly once: answered, failed, timed out or cancelled by its caller. The last two are
 reported to the server. An answer to a request that has left the table is late and ignored; an answer to a request that
@@ -60,7 +60,7 @@ _GARBAGE = 1000
 
 @final
 class Sent:
-    """A request that was sent: its id, and the answer to come."""
+    """A request that was sent: its id, and the future of its answer."""
 
     __slots__ = ("answer", "deadline", "due", "id", "method", "progress", "timeout")
 
@@ -79,7 +79,7 @@ class Sent:
 class ClientSession:
     """A connection over a channel. `name` precedes the channel's label in error messages.
 
-    `events` receives what the server sends unasked.
+    `events` receives the notifications of the server.
     """
 
     def __init__(
@@ -125,7 +125,10 @@ class ClientSession:
         return f"{self._name}: {self.channel.label}" if self._name else self.channel.label
 
     def loss(self, *, unsent: bool = False) -> ConnectionLost:
-        """Why the connection is closed. Made anew each time: two awaiters must not share one exception object."""
+        """The reason why the connection is closed.
+
+        A new exception each time: two awaiters must not share one object.
+        """
         problem = self.closed or ConnectionLost("the connection was lost", self.label)
         copy = ConnectionLost(problem.what, problem.server, problem.said, unsent=unsent)
         copy.__cause__ = problem.__cause__
@@ -162,7 +165,7 @@ class ClientSession:
             raise
 
     async def wait_until_writable(self, method: str, timeout: float | None, begun: float) -> None:
-        """Wait until the server takes more."""
+        """Wait until the server can take more."""
         rest = None if timeout is None else max(begun + timeout - self.clock.now(), 0.0)
         try:
             async with asyncio.timeout(rest):
@@ -279,7 +282,7 @@ class ClientSession:
         if due < self._armed and self.closed is None:
             self._arm(due)
 
-    # -- what the channel reports
+    # -- called by the channel
 
     def on_failure(self, id: Id, problem: ClientError) -> None:
         pending = self._pending.pop(id, None)
@@ -302,12 +305,12 @@ class ClientSession:
             self.clock.resume()
 
     def note(self, text: str) -> None:
-        """Remember something unexpected, once: a repeated note does not push the others out."""
+        """Store the report of an unexpected event, once: a repeated one does not displace others."""
         if text not in self.notes:
             self.notes.append(text)
 
     def last_note(self) -> str:
-        """The last note in parentheses, for a message that says why something did not come."""
+        """The last report in parentheses, for a message about a missing answer."""
         return f" ({self.notes[-1]})" if self.notes else ""
 
     async def close(self) -> None:
@@ -360,10 +363,10 @@ class ClientSession:
         assert id is not UNSET
         pending = self._pending.pop(id, None)
         if pending is None:
-            if not (isinstance(id, int) and 0 < id <= self._next):  # else it is late
+            if not (isinstance(id, int) and 0 < id <= self._next):  # otherwise it is late
                 self.note(f"an answer came for a request {id!r} that nobody waits for")
         elif pending.answer.done():
-            pass  # its caller was cancelled in this very turn
+            pass  # its caller was cancelled in this turn of the loop
         elif message.error == ABSENT:
             pending.answer.set_result(message.result)
         else:
@@ -425,7 +428,7 @@ class ClientSession:
             self.note(f"{name} raised {problem!r}")
 
     def _take_malformed(self, frame: bytes, why: str) -> None:
-        """Fail the request that a malformed answer is for. An error without an id is for the only request there is."""
+        """Fail the request that a malformed answer is for. An error without an id is for the only pending request."""
         what = f"it sent something that is no message ({why}): {bytes(frame[:120]).decode('utf-8', 'replace')}"
         try:
             fields = _read_fields(frame)
@@ -447,7 +450,7 @@ class ClientSession:
 
 
 def _current_trace() -> Mapping[str, Any] | None:
-    """What `_meta` carries on of the trace of the call that we are in. Its module is loaded if a call has a trace."""
+    """The trace of the current call for `_meta`. Its module is loaded if a call has a trace."""
     module = sys.modules.get("longshore.telemetry.trace")
     trace = None if module is None else module.current()
     return None if module is None or trace is None else module.to_meta(trace)
@@ -481,7 +484,7 @@ _read_fields = msgspec.json.Decoder(_Fields).decode
 
 
 def _raise_in(done: asyncio.Future[Raw], problem: ClientError) -> None:
-    """Fail a future; asyncio must not complain where its caller has left."""
+    """Fail a future; if its caller has left, asyncio must not log that."""
     if not done.done():
         done.set_exception(problem)
         done.exception()

@@ -146,7 +146,7 @@ class SseParser:
 
 
 async def drain(response: HttpResponse) -> None:
-    """Read to the end, for a moment, so that the connection can be reused; else close it."""
+    """Read to the end for a limited time, so that the connection can be reused; else close it."""
     try:
         async with asyncio.timeout(_END_SECONDS):
             async for _ in response:
@@ -274,7 +274,10 @@ class SseChannel(Channel):
     # -- messages of ours
 
     async def _send(self, frame: bytes, info: FrameInfo, url: str) -> None:
-        """Send a message. An answer of ours waits for no request to end: one may need it. Nor does a cancellation."""
+        """Send a message.
+
+        An answer does not wait for requests to end: one of them may need it. Nor does a cancellation.
+        """
         at_once = info.method in ("response", "notifications/cancelled")
         try:
             async with nullcontext() if at_once else self._free:
@@ -287,7 +290,7 @@ class SseChannel(Channel):
                 return
         except ClientError as failed:
             problem = self._endpoint.explain(failed)
-        except Exception as failed:  # the caller must get an answer, whatever it is
+        except Exception as failed:  # the caller must get an answer in any case
             problem = ClientError(f"the request failed ({failed!r})")
         if info.id is not None:
             self.events.on_failure(info.id, problem)

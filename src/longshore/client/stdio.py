@@ -19,7 +19,7 @@ TAIL_LINES = 20
 _EXIT_SECONDS = 1.0
 """Time to wait for the exit code once the output has ended."""
 _DRAIN_SECONDS = 0.3
-"""Time to read on after the process has ended: another process may hold the pipe open for ever."""
+"""Time to read on after the process has ended: another process may hold the pipe open forever."""
 _READ_BYTES = 64 << 10
 """The size of a pipe. asyncio allocates four times as much for each read: a third of the cost of a call."""
 _IGNORED_BYTES = 1 << 20
@@ -28,7 +28,7 @@ _IGNORED_BYTES = 1 << 20
 
 @final
 class StdioChannel(Channel):
-    """Starts a server and exchanges messages with it, one a line."""
+    """Starts a server and exchanges messages with it, one per line."""
 
     def __init__(self, command: Sequence[str], events: ChannelEvents, options: TransportOptions) -> None:
         super().__init__(events)
@@ -123,7 +123,7 @@ class StdioChannel(Channel):
         return self._child is not None and self._child.ended.done()
 
     async def _watch(self, child: ChildProcess) -> None:
-        """Report the end: of the process and its output, or of its input."""
+        """Report the end of the process and its output, or of its input."""
         output_ended, _, input_ended = self._ends
         await asyncio.wait((child.ended, output_ended, input_ended), return_when=asyncio.FIRST_COMPLETED)
         if not child.ended.done():
@@ -149,7 +149,7 @@ class StdioChannel(Channel):
         await asyncio.shield(self._closing)
 
     def _closed(self, closing: asyncio.Task[None]) -> None:
-        """Kill the child if the task was cancelled before its first step, as where the loop ends."""
+        """Kill the child if the task was cancelled before its first step, as at the end of the loop."""
         if closing.cancelled() and self._child is not None:
             self._child.kill()
             self._close_pipes()

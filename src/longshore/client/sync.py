@@ -80,7 +80,7 @@ class SyncClient:
     def close(self) -> None:
         """End the connection, and its thread."""
         self._check_thread()
-        with self._lock:  # other threads begin nothing from here on
+        with self._lock:  # other threads begin no calls from here on
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
         if loop is None or thread is None:
@@ -92,7 +92,7 @@ class SyncClient:
             closing.cancel()
             thread.join(_END_SECONDS)
             raise
-        if not closing.done():  # it goes on when it can
+        if not closing.done():  # it continues when it can
             what = f"it could not be closed within {CLOSE_SECONDS:g} s: a handler of yours holds its thread up"
             raise CallTimeout(what, self._client.name)
         thread.join(_END_SECONDS)
@@ -121,7 +121,7 @@ class SyncClient:
             raise
 
     def _check_thread(self) -> None:
-        """Refuse a call that would wait for its own thread for ever."""
+        """Refuse a call that would wait for its own thread forever."""
         if threading.current_thread() is self._thread:
             what = "what is only told (on_log, on_change, on_progress), and async handlers, run on the client's thread"
             what += " and can't use the client; use Client and async def"
@@ -154,7 +154,7 @@ class SyncClient:
     def stderr_tail(self) -> str:
         return self._client.stderr_tail()
 
-    # -- the same as Client's
+    # -- the same methods as Client
 
     def list_tools(self, *, fresh: bool = False) -> list[ToolInfo]:
         return self._do(self._client.list_tools(fresh=fresh))

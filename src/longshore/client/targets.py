@@ -61,7 +61,7 @@ def find(target: Any, options: TransportOptions) -> Target:
 
 
 def _from_mapping(target: Mapping[str, Any], options: TransportOptions) -> Target:
-    """An entry of `mcpServers`, or the whole of it where it has one entry."""
+    """An entry of `mcpServers`, or a whole `mcpServers` with one entry."""
     servers: Any = target.get("mcpServers")
     if servers is None:
         return from_entry(target, options)
@@ -145,7 +145,7 @@ def _only_declares(path: str) -> bool:
             tree = ast.parse(file.read())
         nodes = list(ast.walk(tree))
     except (OSError, SyntaxError, ValueError, RecursionError):
-        return False  # Python says better what is wrong with it
+        return False  # Python's own message is better
     imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules = {alias.name for alias in imported}
     modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}

@@ -76,5 +76,5 @@ class _Ended(RuntimeError):
 
 
 def name_of(problem: BaseException) -> str:
-    """The class name of what a function raised."""
+    """The class name of a raised object."""
     return type(problem.__cause__ if isinstance(problem, _Ended) else problem).__name__

@@ -1,8 +1,8 @@
 """Changes that a server reports: `client.watch(…)`, and the subscriptions behind it.
 
-In the modern era a watch is a `subscriptions/listen`; in the handshake era the server notifies unasked. A change that
-comes several times before it is read is reported once, so a slow watcher costs nothing. After a reconnection everything
-watched counts as changed.
+In the modern era a watch is a `subscriptions/listen`; in the handshake era the server notifies without a request. A
+change that is repeated before it is read is reported once, so a slow watcher costs nothing. After a reconnection
+everything watched counts as changed.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Watch:
             self._woken.set()
 
     def put_all(self) -> None:
-        """Report everything watched as changed: there was a time without notifications."""
+        """Report everything watched as changed: notifications may be missing."""
         for kind in self.kinds:
             self._put(Change(kind))
         for uri in self.uris:
@@ -150,7 +150,7 @@ class Watch:
         if session.revision is not None and session.revision.modern:
             await self._start_listening(session)
             return
-        # Changes of lists come unasked, also from servers that don't declare it, but only of lists that exist.
+        # Notifications about lists need no subscription, even if undeclared, but exist only for lists that exist.
         if not self.uris and not any(server.can(kind) for kind in self.kinds):
             raise session.locate(ConnectError(f"the server has no {_named(self.kinds)} to tell of"))
         silent = [kind for kind in self.kinds if not server.can(kind, "listChanged")]
@@ -212,7 +212,7 @@ class Watch:
                 if uri not in others:
                     await session.request("resources/unsubscribe", {"uri": uri}, timeout=ACKNOWLEDGE_SECONDS)
         except ClientError:
-            pass  # the server is gone, or has no such subscription: nothing more comes either way
+            pass  # the server has closed, or has no such subscription: no notification follows
 
     # -- renewing
 
@@ -235,7 +235,7 @@ class Watch:
         self.end(problem)
 
     async def _subscribe_again(self, delays: Sequence[float]) -> ClientError | None:
-        """Subscribe after one of the delays. Gives the last problem if none succeeds."""
+        """Subscribe again after one of the delays. Returns the last problem if all attempts fail."""
         problem: ClientError | None = None
         for seconds in delays:
             await asyncio.sleep(seconds)
@@ -270,7 +270,7 @@ class Watches:
         return iter(list(self.active))
 
     def on_opened(self, session: ClientSession, again: bool) -> None:
-        """There is a connection. Changes since the last one, if there was one, are unknown."""
+        """A connection was opened. Changes since the last one, if there was one, are unknown."""
         if self._on_change is not None and self._background is None:
             self._background = Watch(self, (), (), everything=True)
             self.tasks.start(self._report(self._background, self._on_change, session, again))

@@ -19,7 +19,7 @@ from longshore.install.written import Written, WrittenEntries, changed_keys, dig
 from longshore.schema.kinds import is_object
 
 BACKUP: Final = ".longshore-backup"
-"""What is appended to a file's name for the file as it was before the last change."""
+"""The suffix of the backup of a file, from before the last change."""
 _CONTEXT: Final = 3
 _LINE_CHARACTERS: Final = 400
 
@@ -33,7 +33,7 @@ class Slot(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The file itself: many people link their settings from elsewhere."""
+        """The file that is edited: the target, if the settings are a link, as many people have them."""
         return os.path.realpath(self.file.path)
 
     @property
@@ -42,7 +42,7 @@ class Slot(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """A file's text before and after. None is a file that is not there."""
+    """A file's text before and after. None is a missing file."""
 
     path: str
     before: str | None
@@ -54,14 +54,14 @@ class Change(Struct, frozen=True):
 
 
 def read_entries(slot_client: ClientRecord, file: ConfigFile) -> dict[str, Any]:
-    """The servers of a file by name, as they are written there. Raises ConfigError."""
+    """The servers of a file by name, in the file's own form. Raises ConfigError."""
     path = os.path.realpath(file.path)
     found = look_up(_parse(slot_client, path, _read(path, file.most) or ""), file.keys)
     return found if is_object(found) else {}
 
 
 def plan_install(slot: Slot, entry: Mapping[str, Any], known: WrittenEntries, *, force: bool) -> Change | None:
-    """The change that writes an entry; None if it is there already. Raises ConfigError."""
+    """The change that writes an entry; None if the file has it already. Raises ConfigError."""
     path, keys = slot.path, slot.keys
     before = _read(path, slot.file.most)
     data = _parse(slot.client, path, before or "")
@@ -101,7 +101,7 @@ def _refuse_overwriting(slot: Slot, earlier: Written | None, existing: Any) -> N
 
 
 def plan_removal(slot: Slot, known: WrittenEntries, *, force: bool) -> Change:
-    """The change that removes an entry. Raises ConfigError if it is not there, or is not as Longshore wrote it."""
+    """The change that removes an entry. Raises ConfigError if it is missing, or differs from what Longshore wrote."""
     path, keys = slot.path, slot.keys
     before = _read(path, slot.file.most)
     existing: Any = look_up(_parse(slot.client, path, before or ""), keys)
@@ -132,7 +132,7 @@ def apply(change: Change, slot: Slot, known: WrittenEntries) -> str | None:
     if _read(change.path, slot.file.most) != change.before:
         raise ConfigError(f"{change.path} has changed meanwhile, so it was left; run this again")
     try:
-        if change.written is not None:  # before the file: an entry without a record would count as somebody else's
+        if change.written is not None:  # before the file: an entry without a record would count as written by others
             known.add(change.written)
         backup = None
         if change.after is None:
@@ -160,7 +160,7 @@ def _write(change: Change) -> None:
         return
     owner = os.stat(change.path)
     write_atomic(change.path, change.after.encode())
-    if owner.st_uid != os.geteuid():  # root edits a user's file, which stays the user's
+    if owner.st_uid != os.geteuid():  # the root user edits another user's file, which keeps its owner
         os.chown(change.path, owner.st_uid, owner.st_gid)
 
 

@@ -1,4 +1,4 @@
-"""The clients that servers are installed into: one record each, with the form of its entries and what is left to do."""
+"""The clients that servers are installed into: one record each, with the form of its entries and the next steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Deadline(Struct, frozen=True):
-    """How long a client waits for a server to start, and what happens then."""
+    """The time that a client waits for a server to start, and the effect of a timeout."""
 
     seconds: float
     otherwise: str
@@ -27,7 +27,7 @@ class Deadline(Struct, frozen=True):
 
 
 class ClientRecord(Struct, frozen=True, kw_only=True):
-    """Everything that is known of a client's configuration."""
+    """The known properties of a client's configuration."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class ClientRecord(Struct, frozen=True, kw_only=True):
     variable: str = ""
     """How a header names an environment variable, `{}` being its name; empty if it can't."""
     after: str
-    """What the user still has to do."""
+    """The steps that remain for the user."""
     after_project: str = ""
     """The same for an entry of a project, if it differs."""
     deadlines: tuple[Deadline, ...] = ()
@@ -72,7 +72,7 @@ class ClientRecord(Struct, frozen=True, kw_only=True):
         return self.http(name, server)
 
     def is_here(self, folders: UserFolders) -> bool:
-        """Whether this machine has the client: its program, or a folder of its settings."""
+        """Whether the client is installed: its program, or a folder of its settings."""
         if any(shutil.which(each, path=folders.environ.get("PATH")) for each in self.programs):
             return True
         file = self.user_file(folders).path

@@ -1,6 +1,6 @@
-"""The formats of configuration files, each with edits that leave everything else as it stands.
+"""The formats of configuration files, each with edits that leave the rest of a file unchanged.
 
-An edit is checked: the edited text is parsed again, and has to differ from the old one in that entry alone.
+An edit is checked: the edited text is parsed again, and must differ from the old one in that entry only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def put(form: Format, text: str, path: Sequence[str], value: dict[str, Any]) -> 
 
 
 def remove(form: Format, text: str, path: Sequence[str], *, container: bool) -> str:
-    """The text without an entry, and with `container` without the object that held it if that is empty then."""
+    """The text without an entry; with `container` also without an object that is empty then."""
     module = editor(form)
     after = module.remove(text, path)
     wanted = without_value(module.read(text), path)

@@ -1,6 +1,6 @@
-"""JSON with comments and trailing commas, edited as text: what an edit does not touch keeps every character.
+"""JSON with comments and trailing commas, edited as text: the rest of the file keeps every character.
 
-A file is parsed into nodes that know where they stand. An edit replaces the smallest part of the text.
+A file is parsed into nodes with their positions. An edit replaces the smallest part of the text.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Member(Struct, frozen=True):
 
     key: str
     start: int
-    value: Node
+    value: JsonNode
 
 
-class Node(Struct, frozen=True):
+class JsonNode(Struct, frozen=True):
     """A value and its place in the text."""
 
     start: int
@@ -44,7 +44,7 @@ class Node(Struct, frozen=True):
     kind: str
     """`{`, `[` or empty for a scalar."""
     scalar: Any = None
-    items: tuple[Node, ...] = ()
+    items: tuple[JsonNode, ...] = ()
     members: tuple[Member, ...] = ()
 
 
@@ -61,7 +61,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with a value at a path of keys. Objects on the way are made if they are missing."""
+    """The text with a value at a path of keys. Missing objects of the path are created."""
     root = _parse(text)
     eol = "\r\n" if "\r\n" in text else "\n"
     if root is None:
@@ -106,7 +106,7 @@ def remove(text: str, path: Sequence[str]) -> str:
         assert stop is not None
         left = text[before:stop] + text[stop + 1 : gone.start]
     beside = right.lstrip(" \t")
-    if beside and beside[0] not in "\r\n":  # more on the line: a comment before it must not swallow it
+    if beside and beside[0] not in "\r\n":  # more on the line: a comment before it must not include it
         left, right = left.rstrip(" \t") + (" " if at and "\n" not in left[-1:] else ""), beside
     else:
         left = left.rstrip()
@@ -119,7 +119,7 @@ def remove(text: str, path: Sequence[str]) -> str:
 # -- inserting
 
 
-def _insert(text: str, node: Node, key: str, value: str, unit: str, eol: str) -> str:
+def _insert(text: str, node: JsonNode, key: str, value: str, unit: str, eol: str) -> str:
     """A new last member of an object, in the object's own style."""
     name = _quote(key)
     inner = text[node.start + 1 : node.end - 1]
@@ -168,8 +168,8 @@ def _indent_at(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _begins_line(text: str, node: Node) -> bool:
-    """Whether the first member of an object begins its line."""
+def _begins_line(text: str, node: JsonNode) -> bool:
+    """Whether the first member of an object is the first text of its line."""
     if not node.members:
         return False
     at = node.members[0].start
@@ -184,7 +184,7 @@ def _comma_after(text: str, at: int) -> int | None:
     return found.start() if found is not None and found["mark"] == "," else None
 
 
-def _member(text: str, node: Node, key: str) -> Member | None:
+def _member(text: str, node: JsonNode, key: str) -> Member | None:
     if node.kind != "{":
         _fail(text, node.start, "expected an object")
     found = [each for each in node.members if each.key == key]
@@ -196,8 +196,8 @@ def _member(text: str, node: Node, key: str) -> Member | None:
 # -- parsing
 
 
-def _parse(text: str) -> Node | None:
-    """The root object; None if there is nothing but space and comments."""
+def _parse(text: str) -> JsonNode | None:
+    """The root object; None for a file of only spaces and comments."""
     parser = _Parser(text)
     if parser.is_at_end():
         return None
@@ -221,7 +221,7 @@ class _Parser:
         return not self._kind
 
     def _advance(self) -> None:
-        """Read the next token that is no space."""
+        """Read the next token other than space."""
         text, self._end = self._text, self.at
         while True:
             found = _TOKEN.match(text, self.at)
@@ -237,7 +237,7 @@ class _Parser:
         self._kind, self._word = str(found.lastgroup), found[0]
         self.start, self.at = found.start(), found.end()
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsonNode:
         start, kind, word = self.start, self._kind, self._word
         if depth > DEPTH:
             _fail(self._text, start, f"more than {DEPTH} levels")
@@ -246,14 +246,14 @@ class _Parser:
         if kind not in ("text", "word"):
             _fail(self._text, start, f"expected a value, not {word!r}" if kind else "it ends too early")
         try:
-            # The standard library reads half of a surrogate pair, which programs write that cut texts.
+            # The standard library accepts unpaired surrogates, which programs that cut texts may write.
             scalar = json.loads(word) if kind == "text" else msgspec.json.decode(word)
         except (msgspec.DecodeError, ValueError):
             _fail(self._text, start, f"{word[:40]} is no JSON")
         self._advance()
-        return Node(start, start + len(word), "", scalar)
+        return JsonNode(start, start + len(word), "", scalar)
 
-    def _object(self, start: int, depth: int) -> Node:
+    def _object(self, start: int, depth: int) -> JsonNode:
         members: list[Member] = []
         self._advance()
         while self._word != "}":
@@ -266,17 +266,17 @@ class _Parser:
             self._separator("}")
         end = self.start + 1
         self._advance()
-        return Node(start, end, "{", members=tuple(members))
+        return JsonNode(start, end, "{", members=tuple(members))
 
-    def _array(self, start: int, depth: int) -> Node:
-        items: list[Node] = []
+    def _array(self, start: int, depth: int) -> JsonNode:
+        items: list[JsonNode] = []
         self._advance()
         while self._word != "]":
             items.append(self.value(depth + 1))
             self._separator("]")
         end = self.start + 1
         self._advance()
-        return Node(start, end, "[", items=tuple(items))
+        return JsonNode(start, end, "[", items=tuple(items))
 
     def _separator(self, close: str) -> None:
         if self._word != close or self._kind != "mark":
@@ -289,7 +289,7 @@ class _Parser:
         self._advance()
 
 
-def _data(node: Node) -> Any:
+def _data(node: JsonNode) -> Any:
     if node.kind == "{":
         return {each.key: _data(each.value) for each in node.members}
     return [_data(each) for each in node.items] if node.kind == "[" else node.scalar

@@ -1,4 +1,4 @@
-"""The data of a configuration file, whatever its format, and what is wrong with a file."""
+"""The data of a configuration file in any format, and the error of a malformed file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from longshore.schema.kinds import is_object
 
 
 class BrokenFile(Exception):
-    """A text that is not of its format, or that can't be edited: the line and what is wrong there."""
+    """A text that is malformed, or that can't be edited: the line and the problem."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(f"line {line}, {what}" if line else what)

@@ -1,4 +1,4 @@
-"""What is installed: a program with its arguments, or a URL with its headers."""
+"""The server to install: a program with its arguments, or a URL with its headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Program(Struct, frozen=True):
 
 
 class Address(Struct, frozen=True):
-    """A server that runs already."""
+    """A server that is already running at a URL."""
 
     url: str
     headers: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""TOML, edited as text: what an edit does not touch keeps every character.
+"""TOML, edited as text: the rest of the file keeps every character.
 
 A server is a table `[mcp_servers.NAME]` with tables below it. Each is added and removed by whole lines, and comments
 that follow it stay: a library that edits TOML counts these to the table before them.
@@ -59,13 +59,13 @@ def remove(text: str, path: Sequence[str]) -> str:
     _check(read(text), lines, places, path)
     for start, end in reversed(places):
         if start and not lines[start - 1].strip() and not "".join(lines[end : end + 1]).strip():
-            start -= 1  # the blank line that was put before it
+            start -= 1  # the blank line that was added before it
         del lines[start:end]
     return "".join(lines)
 
 
 def _places(lines: list[str], path: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the tables at and below a path begin and end, without the blank lines and comments that follow them."""
+    """The beginning and end of the tables at and below a path, without the blank lines and comments after them."""
     headers = list(_headers(lines))
     found: list[tuple[int, int]] = []
     for number, (start, keys) in enumerate(headers):
@@ -90,7 +90,7 @@ def _headers(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _keys(dotted: str) -> list[str] | None:
-    """The keys of a header; None if it is none."""
+    """The keys of a header; None for another line."""
     keys: list[str] = []
     at = 0
     while at < len(dotted):
@@ -104,7 +104,7 @@ def _keys(dotted: str) -> list[str] | None:
 
 
 def _check(data: dict[str, Any], lines: list[str], places: list[tuple[int, int]], path: Sequence[str]) -> None:
-    """Raise BrokenFile unless these lines are the whole table and nothing else, as a parser reads them."""
+    """Raise BrokenFile unless a parser reads these lines as the whole table and nothing else."""
     chunk = "".join("".join(lines[start:end]) for start, end in places)
     wanted: Any = look_up(data, path)
     for key in reversed(path):
@@ -141,7 +141,7 @@ def _key(key: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A text, number, boolean or list. What JSON writes of these is TOML, but for one control character."""
+    """A text, number, boolean or list. Their JSON is valid TOML, except one control character."""
     if is_array(value):
         return f"[{', '.join(map(_value, value))}]"
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007F")

@@ -1,4 +1,4 @@
-"""What Longshore has written into clients' files, so that it takes out that and nothing else.
+"""The entries that Longshore has written into clients' files, so that it removes only these.
 
 Entries may hold tokens, so only digests of their members are stored.
 """

@@ -1,7 +1,7 @@
-"""YAML, edited as text: what an edit does not touch keeps every character.
+"""YAML, edited as text: the rest of the file keeps every character.
 
-A parser says where the entries of a mapping stand; an edit adds, replaces or removes whole lines. Values are written as
-JSON, which is YAML.
+A parser gives the positions of the entries of a mapping; an edit adds, replaces or removes whole lines. Values are
+written as JSON, which is YAML.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with an entry at a path of two keys. The mapping that holds it is made if it is missing."""
+    """The text with an entry at a path of two keys. A missing mapping for it is created."""
     outer, name = path
     if look_up(read(text), path) is not None:
         return _replace(text, path, value)
@@ -122,7 +122,10 @@ def _located(text: str, path: Sequence[str]) -> tuple[MappingNode, Node, Node]:
 
 
 def _lines_of(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """From the line of the key to the end of the value's last line. A mapping's own is behind the comments after it."""
+    """From the line of the key to the end of the value's last line.
+
+    The mark of a mapping's end is after its comments.
+    """
     start = text.rfind("\n", 0, key.start_mark.index) + 1
     last = max([key.end_mark.index, *_ends(text, value)])
     return start, _line_end(text, last)
@@ -156,7 +159,7 @@ def _block(name: str, value: dict[str, Any], column: int, eol: str) -> str:
 
 
 def _read_key(name: str) -> Any:
-    """What a bare key is read as: `on` and `12` are no texts."""
+    """The value of a bare key: `on` and `12` are not read as texts."""
     return safe_load(name)
 
 

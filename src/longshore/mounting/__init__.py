@@ -1,1 +1,1 @@
-"""Other MCP servers behind ours: what they offer stands in our catalog, and calls are passed on to them."""
+"""Other MCP servers behind ours: their entries are in our catalog, and calls are forwarded to them."""

@@ -1,12 +1,12 @@
-"""Forwards requests to a mounted server, in whatever eras the two sides speak.
+"""Forwards requests to a mounted server, between all combinations of eras.
 
 A stateless server answers a call with its questions and a state of its own. Both go into our own signed state, so the
 retry needs nothing of this process.
 
 A server of the handshake era may ask in the middle of a call, which can't be sent twice, so it is held
-(`server/held_calls.py`). A question does not say which call it belongs to, and it must not reach a stranger: it is
-passed on only while all that the server works on is for one caller. A call that waits for an answer counts too, for it
-may ask again meanwhile.
+(`server/held_calls.py`). A question does not name its call, and must not reach another caller: it is forwarded only
+while all calls at the server are of one caller. A call that waits for an answer counts too, because it may ask again
+meanwhile.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Record = dict[str, Any]
 class Calls:
     """Forwards requests to one mounted server, and its questions and log messages back.
 
-    `ready` waits until the server is there, `ending` is whether it is being unmounted, and `warn` logs a problem.
+    `ready` waits until the server is connected, `ending` is whether it is being unmounted, and `warn` logs a problem.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Calls:
         """Calls at a server of the handshake era."""
 
     async def call_tool(self, name: str, arguments: Any, call: Call) -> Record:
-        """Call a tool. Gives the result as it came."""
+        """Call a tool. Returns the result unchanged."""
         client = await self._ready(call)
         stateless = client.server.revision in MODERN
         params = {"name": name, "arguments": arguments, "_meta": self._meta(client, call, asks=True)}
@@ -88,7 +88,7 @@ class Calls:
             return await (self._in_rounds(client, params, call) if stateless else self.held.wait(id, call))
 
     async def ask(self, method: str, params: Record, call: Call) -> Record:
-        """Any other request. It can't ask back: only tools may."""
+        """Send any other request. It can't ask questions: only tools may."""
 
         async def send(client: Client) -> Any:
             meta = self._meta(client, call, asks=False)
@@ -111,7 +111,7 @@ class Calls:
             self.requests.pop(call, None)
 
     async def _call(self, params: Record, call: Call, waiting: Callable[[], Call | None]) -> Record:
-        """Call the tool. Progress goes to the request that waits, if its caller gave a token."""
+        """Call the tool. Progress goes to the waiting request, if its caller gave a token."""
 
         def report(done: float, total: float | None, message: str | None) -> None:
             request = waiting()
@@ -135,7 +135,7 @@ class Calls:
         send: Callable[[Client], Awaitable[Any]],
         again: Callable[[Client, ConnectionLost], bool] | None = None,
     ) -> Record:
-        """Forward a request; once more if the server was lost and that does no harm: `again` says whether it does."""
+        """Forward a request; once more if the server was lost and `again` says that repeating is harmless."""
         client = await self._ready(call)
         try:
             return dict(await send(client))
@@ -145,7 +145,7 @@ class Calls:
         return dict(await send(await self._ready(call)))
 
     def _meta(self, client: Client, call: Call, *, asks: bool) -> Record:
-        """The caller's `_meta` without the parts between it and us."""
+        """The caller's `_meta` without the fields of its connection to us."""
         given = call.context.meta.items()
         meta = {key: value for key, value in given if key not in _OURS and not key.startswith(PREFIX)}
         if call.trace is not None:
@@ -161,7 +161,10 @@ class Calls:
     # -- questions of a stateless server
 
     async def _in_rounds(self, client: Client, params: Record, call: Call) -> Record:
-        """Call in rounds. Each is remembered instead of the one before: a retry starts with the answers to the last."""
+        """Call in rounds.
+
+        The state of a round replaces that of the one before: a retry starts with the last answers.
+        """
         questions = call.executor.questions
         last: Record | None = questions.recall(call, "round")
         for n in range(0 if last is None else last["n"], ROUNDS + 1):
@@ -178,7 +181,7 @@ class Calls:
         raise ToolError(f"{self._prefix} asked in {ROUNDS} rounds and still has questions")
 
     async def _answer(self, client: Client, last: Record, call: Call) -> Record:
-        """The answers for the next round: by our own client's handlers, else by the caller."""
+        """The answers for the next round: from our own client's handlers, else from the caller."""
         asked = last["asked"]
         requests: Any = asked.get("inputRequests", {})
         if not is_object(requests) or not all(is_object(each) for each in requests.values()):
@@ -192,7 +195,7 @@ class Calls:
         own = {key: each for key, each in requests.items() if each.get("method") in client.handlers.handled}
         if own and "own" not in last:
             last["own"] = {key: await self._answer_here(client, each) for key, each in own.items()}
-            call.executor.questions.remember(call, "round", last)  # else a retry would ask our own handlers again
+            call.executor.questions.remember(call, "round", last)  # otherwise a retry would ask our own handlers again
         others = {key: self._read(each) for key, each in requests.items() if key not in own}
         answers: Mapping[str, Any] = {}
         if others:
@@ -226,7 +229,7 @@ class Calls:
     # -- what such a server sends meanwhile
 
     async def put_question(self, method: str, params: Mapping[str, Any]) -> Record:
-        """Put a question of the server's to the caller that it works for. Raises Unanswerable."""
+        """Forward a question of the server to the caller of its calls. Raises Unanswerable."""
         held = self._asking_call()
         try:
             question = read_question(self._prefix, method, params)
@@ -235,7 +238,7 @@ class Calls:
         return write_answer(await held.ask(question, self._prefix))
 
     def _asking_call(self) -> HeldCall:
-        """The call that asks, if all calls are one caller's."""
+        """The call that the question belongs to, if all calls are of one caller."""
         running = [each for each in self.held.all.values() if not each.task.done()]
         if not running:
             raise Unanswerable(INVALID_PARAMS, "nobody who could be asked waits for an answer")
@@ -248,7 +251,7 @@ class Calls:
         return running[-1]
 
     def log(self, message: LogMessage) -> None:
-        """Pass a log message of the server's to the caller, if there is only one."""
+        """Forward a log message of the server to the caller, if there is only one."""
         calls = list(self.requests)
         if calls and len({caller_of(call) for call in calls}) == 1:
             logger = self._prefix if message.logger is None else f"{self._prefix}.{str(message.logger)[:100]}"
@@ -260,7 +263,7 @@ class Calls:
     # -- errors
 
     def _explained(self, problem: ClientError, call: Call) -> Exception:
-        """The error for the caller: its own faults as they are, all others with the server's name."""
+        """The error for the caller: the caller's own errors unchanged, all others with the server's name."""
         if isinstance(problem, ServerError):
             text, code, data = f"{self._prefix}: {problem.message}", problem.code, problem.data
             if call.method == "resources/read" and (code == RESOURCE_NOT_FOUND or (is_object(data) and "uri" in data)):

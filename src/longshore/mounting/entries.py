@@ -47,7 +47,7 @@ Record = dict[str, Any]
 
 
 class Unusable(Exception):
-    """A definition that can't be used, and why."""
+    """A definition that can't be used: the reason."""
 
 
 class RemoteList(Struct):
@@ -91,7 +91,7 @@ def unlisted(kind: str, problem: ClientError) -> str:
 
 
 async def _try(listing: Awaitable[list[T]]) -> tuple[list[T], ClientError | None]:
-    """A list, or nothing and why: the server may have no such list, or a malformed one."""
+    """A list, or an empty one and the reason: the server may have no such list, or a malformed one."""
     try:
         return await listing, None
     except REFUSED as problem:
@@ -99,7 +99,7 @@ async def _try(listing: Awaitable[list[T]]) -> tuple[list[T], ClientError | None
 
 
 class RemoteEntries:
-    """Makes entries of one server's definitions. Unusable ones are left out; `left_out` says why."""
+    """Creates entries from one server's definitions. Unusable ones are left out; `left_out` has the reasons."""
 
     def __init__(self, mount: Mount, *, completes: bool) -> None:
         self._mount, self._prefix, self._completes = mount, mount.prefix, completes
@@ -296,7 +296,7 @@ def _as_given(given: Any) -> Any:
 
 
 def _take_arguments(raw: Any) -> Any:
-    """The arguments as they were written: the server that declares them checks them."""
+    """The arguments as they were written: the server that declares them validates them."""
     text = bytes(raw).strip()
     if text == b"null":
         return Raw(b"{}")
@@ -321,7 +321,10 @@ def _take_texts(raw: Any) -> dict[str, str]:
 
 
 def mounted_name(prefix: str, name: str) -> str:
-    """The name here, `files_read` of `read`. One too long or with illegal characters is cut and gets a digest."""
+    """The name in our catalog, `files_read` for `read`.
+
+    One too long or with illegal characters is cut and gets a digest.
+    """
     whole = f"{prefix}_{name}"
     fit = ILLEGAL.sub("_", whole)
     if fit == whole and len(whole) <= NAME_CHARACTERS:
@@ -331,12 +334,12 @@ def mounted_name(prefix: str, name: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text without the characters that only a model sees."""
+    """The text without invisible characters, which a model reads and a person does not see."""
     return _INVISIBLE.sub("", text)
 
 
 def visible_in(part: Any, key: Any = None) -> Any:
-    """A definition with all its titles and descriptions as a person sees them."""
+    """A definition without invisible characters in its titles and descriptions."""
     if isinstance(part, list):
         return [visible_in(each) for each in part]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(part, dict):

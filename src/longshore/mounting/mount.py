@@ -1,4 +1,4 @@
-"""Mounted servers: each is a toolset whose entries come when the server has listed them."""
+"""Mounted servers: each is a toolset whose entries are added when the server has listed them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Limit = Callable[[str, str | None, Timeout], float]
 
 @final
 class Mount(Toolset):
-    """One mounted server. It connects on the loop that calls run on, when it is first used there.
+    """One mounted server. It connects at its first use, on the loop that calls run on.
 
     `on_updated` gets resources that have changed; `on_resources` is called when the list of resources has.
     """
@@ -79,7 +79,7 @@ class Mount(Toolset):
 
     def _check_target(self) -> None:
         """Refuse an unusable target at registration, and take over an author's client so that others can't open it."""
-        module = sys.modules.get("longshore.client.client")  # an author who gives a client has imported it
+        module = sys.modules.get("longshore.client.client")  # an author who passes a client has imported it
         if module is not None and isinstance(self._target, module.Client):
             try:
                 self._connected_client()
@@ -108,7 +108,7 @@ class Mount(Toolset):
 
         recorder: Recorder | None = getattr(self._target, "recorder", None)
         if recorder is not None and recorder.fallback is None:
-            recorder.fallback = lambda: self._recorder.report  # problems of a `Server` in this process are ours
+            recorder.fallback = lambda: self._recorder.report  # problems of a `Server` in this process are our own
         client = self._connected_client()
         supervisor = MountSupervisor(self.prefix, client, self._take_lists, self._log, self._on_updated)
         self._supervisor = supervisor
@@ -127,13 +127,13 @@ class Mount(Toolset):
 
     @property
     def absence(self) -> str | None:
-        """Why the server can't be used, if that is known."""
+        """The reason why the server can't be used, if it is known."""
         if self.running is None or self.running.state == "ready" or self.running.pending:
             return None
         return self.running.absence()
 
     def watch(self, uris: frozenset[str]) -> None:
-        """Watch these resources of the server's."""
+        """Watch these resources of the server."""
         self._watched = uris
         if self.running is not None:
             self.running.resources.watch(uris)
@@ -157,11 +157,11 @@ class Mount(Toolset):
         return known | ({"left_out": left_out[:20]} if left_out else {})
 
     async def ready_client(self, call: Call) -> Client:
-        """Wait until the server is there, without a place in the executor. Raises ToolError with the reason."""
+        """Wait for the connected server, outside the executor's limits. Raises ToolError with the reason."""
         from longshore.mounting.supervisor import CALL_SECONDS
 
         supervisor = self.supervisor()
-        seconds = min(CALL_SECONDS, 0.8 * (call.deadline - monotonic()))  # to fail with the reason before its own time
+        seconds = min(CALL_SECONDS, 0.8 * (call.deadline - monotonic()))  # to fail with the reason before its timeout
         if supervisor.is_ready or not call.running:
             return await supervisor.ready(seconds)
         call.executor.pause(call)
@@ -177,7 +177,7 @@ class Mount(Toolset):
         return self._calls
 
     def _connected_client(self) -> Client:
-        """The client, with us as its relay. The same one on every loop."""
+        """The client, with this mount as its relay. The same one on every loop."""
         from longshore.client.client import Client, Relay, take_over
         from longshore.mounting.calls import Calls
         from longshore.mounting.relayed_questions import RELAYED
@@ -194,7 +194,7 @@ class Mount(Toolset):
         self._log("warning", text)
 
     def _log(self, level: Any, text: str) -> None:
-        """Log a problem, within a limit: a bad server could fill any log."""
+        """Log a problem, within a limit: a faulty server could fill any log."""
         now = monotonic()
         if now - self._logged_since > LOGGED_SECONDS:
             self._logged_since, self._logged = now, 0
@@ -214,7 +214,7 @@ class Mount(Toolset):
             try:
                 found = await read_list(client, kind, self)
             except REFUSED as problem:
-                self._note(kind, [unlisted(kind, problem)])  # the entries of before may still be there
+                self._note(kind, [unlisted(kind, problem)])  # the previous entries may still exist
                 continue
             if not self.holder.removed:
                 self._take_list(found)
@@ -225,7 +225,7 @@ class Mount(Toolset):
         self._noted = problems
 
     def aliases_of(self, name: str) -> dict[str, Migration | None]:
-        """The earlier names of a tool. No list has them, so they are known only of a server in this process."""
+        """The former names of a tool. They are unlisted, so they are known only of a server in this process."""
         engine: Any = getattr(self._target, "engine", None)
         entry: Entry | None = None if engine is None else engine.tools.get(name)
         return {} if entry is None else {alias: entry.alias_migrations.get(alias) for alias in entry.aliases}
@@ -239,13 +239,13 @@ class Mount(Toolset):
             self._note_left_out(found)
             return
         self._swap(found)
-        # A person may have agreed to the old definition.
+        # A person may have approved the old definition.
         other = sorted(name for name in old.keys() & found.definitions.keys() if old[name] != found.definitions[name])
         if other:
             self._warn(f"other {found.part} under the same name: {', '.join(other[:10])}")
 
     def refit(self) -> None:
-        """Add the entries whose names have become free."""
+        """Add the entries whose names have become available."""
         for found in tuple(self._lists.values()):
             names: dict[str, Entry] = getattr(self._catalog, found.part)
             if any(name not in names for name in found.taken):
@@ -270,7 +270,7 @@ class Mount(Toolset):
 
 @final
 class Mounts:
-    """All servers that are mounted in one of ours.
+    """All servers mounted in one server.
 
     `engine` gives the engine that serves them, `limit` the time limit of a tool, `on_updated` gets resources that have
     changed.
@@ -289,7 +289,7 @@ class Mounts:
         self._made = 0
 
     def add(self, target: Any, prefix: Any, timeout: Timeout, form: CatalogForm | None, owner: Any) -> None:
-        """Mount a server. It is not connected to yet."""
+        """Mount a server, without connecting to it."""
         if target is owner:
             raise RegistrationError(caller(), "a server can't be mounted in itself", "mount another one")
         if not isinstance(prefix, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_PREFIX_CHARACTERS}}}", prefix):
@@ -314,7 +314,7 @@ class Mounts:
         return [each for each in toolsets if isinstance(each, Mount)]
 
     def expected(self, names: Iterable[str]) -> list[str]:
-        """The names that may yet become tools: the configuration may name them before they are listed."""
+        """Names that may become tools: the configuration may contain them before they are listed."""
         prefixes = tuple(mount.prefix + "_" for mount in self.all)
         return [name for name in names if name.startswith(prefixes)]
 
@@ -324,7 +324,7 @@ class Mounts:
             mount.supervisor()
 
     def let_end(self, loop: AbstractEventLoop) -> None:
-        """The process is about to end, and has ended its children: let the tasks notice that."""
+        """Let the tasks notice that the process is about to end and has ended its children."""
         from asyncio import all_tasks, wait
 
         tasks = all_tasks(loop)
@@ -335,11 +335,11 @@ class Mounts:
 
     @property
     def pending(self) -> bool:
-        """Whether a list made now might lack entries that are about to come."""
+        """Whether a list made now might lack entries that are about to be added."""
         return any(mount.pending for mount in self.all)
 
     async def wait(self) -> None:
-        """Wait until every server has listed its entries, or its time is up."""
+        """Wait until every server has listed its entries or timed out."""
         from asyncio import gather
 
         await gather(*(mount.supervisor().wait_listed() for mount in self.all if not mount.holder.removed))
@@ -348,12 +348,12 @@ class Mounts:
         return {mount.prefix: why for mount in self.all if (why := mount.absence) is not None}
 
     def refit(self) -> None:
-        """The entries have changed: names may be free."""
+        """React to changed entries: names may be available."""
         for mount in self.all:
             mount.refit()
 
     def placeholder(self, name: str) -> Entry | None:
-        """A placeholder for a tool that is not known, but may belong to a server that has not listed its tools."""
+        """A placeholder for an unknown tool that may belong to a server that has not listed its tools."""
         for mount in self.all:
             if name.startswith(mount.prefix + "_") and (mount.running is None or not mount.running.is_ready):
                 return self._placeholder(mount, name)
@@ -395,7 +395,7 @@ class Mounts:
 
 
 def _translated(entry: Entry, name: str, arguments: Any) -> Any:
-    """The tool's arguments, made of those of an alias if that has parameters of its own."""
+    """The tool's arguments, converted from those of an alias with parameters of its own."""
     if name not in entry.alias_migrations:
         return arguments
     reading = entry.alias_migrations[name].translate(name, arguments)

@@ -1,4 +1,4 @@
-"""Questions of a mounted server as questions of ours. The user sees which server asks."""
+"""Questions of a mounted server as questions of ours. They name the server for the user."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Choice(Struct):
 
 
 class _Field(Struct, rename="camel"):
-    """The part of a form's field that is read here. The rest is the client's to check."""
+    """The part of a form's field that is read here. The client checks the rest."""
 
     type: str = "string"
     title: str = ""
@@ -84,7 +84,7 @@ def capabilities_of(peer: Peer) -> dict[str, Any]:
 
 
 def read_question(prefix: str, method: str, params: Mapping[str, Any]) -> Question:
-    """A question of a mounted server; without a prefix, of a tool of ours. Raises ToolError if it can't be put."""
+    """A question of a mounted server; without a prefix, of a tool of ours. Raises ToolError if it can't be asked."""
     try:
         match method:
             case "elicitation/create":
@@ -118,7 +118,7 @@ def _read_elicit(prefix: str, params: Mapping[str, Any]) -> Elicit:
 
 
 def write_answer(answer: Any) -> dict[str, Any]:
-    """The caller's answer, as the mounted server reads it."""
+    """The caller's answer, in the form for the mounted server."""
     if isinstance(answer, ElicitAnswer):
         filled: Any = answer.value
         content = {"content": filled} if answer.action == "accept" and is_object(filled) else {}

@@ -2,7 +2,7 @@
 
 The supervisor is one task on the loop that the calls run on, and the only one that connects: so a server that fails at
 once is not started again and again. The end of the loop cancels it, and then it closes the connection: a child process
-ends with us. A call that finds the server down wakes it, waits a moment, and fails with the reason.
+ends with us. A call to a lost server wakes it, waits for a limited time, and fails with the reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ Group = frozenset[str]
 
 @final
 class MountSupervisor:
-    """`take_lists` takes over what the server offers; `log` reports a problem; `on_updated` gets changed resources."""
+    """Connects to a mounted server.
+
+    `take_lists` takes over its lists; `log` reports a problem; `on_updated` gets changed resources.
+    """
 
     def __init__(
         self,
@@ -88,7 +91,7 @@ class MountSupervisor:
 
     @property
     def alive(self) -> bool:
-        """Whether it still works, on a loop that is not closed."""
+        """Whether it still runs, on an open loop."""
         return not self.task.done() and not self.loop.is_closed()
 
     @property
@@ -103,7 +106,7 @@ class MountSupervisor:
     # -- for calls
 
     async def ready(self, seconds: float) -> Client:
-        """The client, once the server is there. Raises ToolError with the reason why it is not."""
+        """The client, once the server is connected. Raises ToolError with the reason of a failure."""
         if self._waiting >= WAITING and not self.is_ready:
             raise ToolError(f"{self.absence()}\n{WAITING} calls wait for it already")
         if self.problem is not None:
@@ -112,7 +115,7 @@ class MountSupervisor:
         self._waiting += 1
         try:
             while not self.is_ready:
-                self._wanted.set()  # the next attempt is made as soon as possible
+                self._wanted.set()  # the next attempt starts as soon as possible
                 if self._failed_starts > failures or not await self._wait_change(end):
                     raise ToolError(self.absence())
         finally:
@@ -125,7 +128,7 @@ class MountSupervisor:
             pass
 
     async def _wait_change(self, end: float) -> bool:
-        """Wait until the state has changed. False: it did not, in that time."""
+        """Wait until the state has changed. False: it did not within the time."""
         try:
             async with asyncio.timeout_at(end):
                 await self._changed.wait()
@@ -134,7 +137,7 @@ class MountSupervisor:
         return True
 
     def reason(self) -> str:
-        """Why the server can't be used: the one text for models, REST and the command line."""
+        """The reason why the server can't be used: the same text for models, REST and the command line."""
         seconds = monotonic() - self.since
         if self.problem is None:
             return f"mounted server {self.prefix!r} has not answered yet: it was started {seconds:.0f} s ago"
@@ -158,7 +161,7 @@ class MountSupervisor:
                     await self._follow()
                 except ClientError as problem:
                     self._on_failure(problem)
-                except Exception as problem:  # a bug of ours must not end the mount silently
+                except Exception as problem:  # an error of ours must not end the mount silently
                     self._on_failure(BadAnswer(f"its messages could not be handled: {problem!r}"))
                 await self.client.close()
                 await self._pause()
@@ -170,8 +173,8 @@ class MountSupervisor:
     async def _follow(self) -> None:
         """Connect, and take over the server's lists as they change, until the connection is lost.
 
-        In the handshake era a server may report all changes, unasked, and can't say how long a list is valid. A
-        stateless server that does not report them has its lists read again at times.
+        In the handshake era a server may report all changes without a request, and can't say how long a list is valid.
+        The lists of a stateless server that does not report changes are read again at intervals.
         """
         client = self.client
         await client.open()
@@ -208,7 +211,7 @@ class MountSupervisor:
                     await self._list({change.kind} & set(KINDS))
 
     def _on_no_changes(self, problem: Exception) -> None:
-        """The server does not report changes, or not any more. Raises the problem if it was lost."""
+        """The server does not report changes, or stopped to. Raises the problem if it was lost."""
         if not self.client.connected:
             raise problem
         late = f"it did not acknowledge that within {SUBSCRIBE_SECONDS:g} s"
@@ -216,7 +219,7 @@ class MountSupervisor:
         self._log("notice", f"it does not report changes, so its lists are read again at times: {why}")
 
     def _expiry(self, silent: set[str]) -> float | None:
-        """When to read the lists again whose changes are not reported."""
+        """The time to read lists again whose changes are not reported."""
         if not silent:
             return None
         return self._listed_at + max(RELIST_SECONDS, self.client.listing.lifetime(silent))
@@ -252,7 +255,7 @@ class MountSupervisor:
     # -- changes of the state
 
     def _on_failure(self, problem: ClientError) -> None:
-        """The connection was lost, or could not be made."""
+        """The connection was lost or failed."""
         if self.state == "ready":
             self._stop_timer()
             again = f"the server is down again; until it runs for {STEADY_SECONDS:g} s, nothing more is logged"
@@ -293,7 +296,10 @@ class MountSupervisor:
         self._changed = asyncio.Event()
 
     async def stop(self) -> None:
-        """End the connection, and everything that waits for it. Cancelled, it returns: our end ends the children."""
+        """End the connection, and all waits for it.
+
+        Returns if it is cancelled: the end of our process ends the children.
+        """
         self.task.cancel()
         try:
             await asyncio.wait([self.task])
@@ -308,7 +314,7 @@ def stderr_of(problem: ClientError) -> str:
 
 @final
 class ResourceWatches:
-    """Watches the resources of a mounted server that clients of ours watch.
+    """Watches the resources of a mounted server that our clients watch.
 
     A server of the handshake era is subscribed to for each of them, so one that it refuses affects no other. A
     stateless server has one stream for all.
@@ -345,7 +351,7 @@ class ResourceWatches:
         self._answered.clear()
 
     def _update(self) -> None:
-        """Begin the wanted subscriptions; end the others once the new ones have begun."""
+        """Begin the requested subscriptions; end the others once the new ones have begun."""
         client = self._client
         wanted: set[Group] = set()
         if self._uris and client.connected and client.server.can("resources", "subscribe"):
@@ -368,7 +374,7 @@ class ResourceWatches:
                     if change.uri is not None:
                         self._on_updated(change.uri)
         except ClientError as problem:
-            if self._client.connected:  # else they are watched again when it is back
+            if self._client.connected:  # otherwise they are watched again after the reconnection
                 self._answered.add(group)
                 more = f" and {len(group) - 1} more" if len(group) > 1 else ""
                 self._note(f"changes of {min(group)[:200]!r}{more} are not reported: {problem.what[:200]}")

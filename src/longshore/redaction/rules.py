@@ -1,7 +1,7 @@
-"""The rules by which credentials are known: expressions that find what may be one, and how its value must look.
+"""The rules that recognise credentials: expressions that find candidates, and tests of a candidate's value.
 
-There are four kinds: what known keys begin with; blocks and hashes that can be nothing else; the user's part of an
-address; and a value near a name such as `token`, of which the shape decides.
+There are four kinds: prefixes of known keys; blocks and hashes that can be nothing else; the user's part of an address;
+and a value near a name such as `token`, whose shape decides.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from longshore.redaction.shapes import (
 )
 
 MARKER: Final = "[secret removed]"
-"""What stands in the place of a credential."""
+"""The marker that replaces a credential."""
 
 Place = Literal["anywhere", "at the needle", "at the line of the needle"]
 
 
-class Rule(NamedTuple):
+class RedactionRule(NamedTuple):
     needles: tuple[str, ...]
     """In lower case. The expression is tried only on texts that have one of them: most have none."""
     pattern: str
@@ -54,8 +54,7 @@ def _has_key_data(text: str) -> bool:
 
 
 _KEYS: Final = (
-    # What a key begins with, in lower case and as an expression, and the rest of it.
-    # AWS
+    # Prefixes of keys, in lower case and as an expression, and the rest of the key. AWS
     (("akia", "asia", "abia", "acca", "aroa"), r"A(?:KIA|SIA|BIA|CCA|ROA)", r"[0-9A-Z]{16}"),
     (("agpa", "aida", "anpa"), r"A(?:GPA|IDA|NPA)", r"[0-9A-Z]{16}"),
     (("ltai",), r"LTAI", r"[A-Za-z0-9]{12,30}"),  # Alibaba
@@ -115,7 +114,7 @@ _HASHES: Final = (
 )
 """Of passwords, as in `.htpasswd`, `/etc/shadow` and Django's tables."""
 
-# Names, what may stand between them and a value, and values
+# Names, the text between them and a value, and values
 
 _PASSWORD_WORD: Final = (
     r"(?:(?i:passw(?:or)?d|passwort|kennwort|passphrase|pwd)|(?<![A-Za-z])pw|(?<=[a-z])Pw"  # noqa: S105  an expression
@@ -132,7 +131,7 @@ _QUALIFIED: Final = "|".join(
         "service", "client", "storage", "license", "deploy", "cookie", "hmac", "webhook", "consumer", "app", "admin",
     )
 )  # fmt: skip
-"""What a key is of, if it is to be kept."""
+"""The words before `key` in names of secret keys."""
 _SECRET: Final = (
     rf"(?:{_PASSWORD_NOUN}|(?i:secret|token(?!iz)|credential|identified[ ]by|auth(?:orization)?(?![a-z])"
     rf"|(?:{_QUALIFIED})key))\w{{0,20}}"
@@ -167,11 +166,11 @@ _QUOTED: Final = r"""[rbfuRBFU@]{0,2}(?P<quote>["'`])(?P<quoted>(?:(?!(?P=quote)
 _BARE: Final = (
     rf"""{_UNMARKED}(?P<secret>[^\s"'`,;<>|()\[\]{{}}]{{5,999}}[^\s"'`,;<>|()\[\]{{}}.*:])(?=[\s"'`,;<>|)\]}}.*:]|$)"""
 )
-"""What a bracket follows is called, and no secret."""
+"""A value before a bracket is the name of a call, and no secret."""
 _TO_THE_END: Final = rf"""{_UNMARKED}(?P<secret>(?!["'`])[^\s"'`][^\s]{{5,999}}?)[ \t]*(?:[ \t]\#.*)?$"""
 
 RULES: Final = (
-    Rule(
+    RedactionRule(
         ("-----begin ", "---- begin "),
         (
             r"----[- ]BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
@@ -182,41 +181,41 @@ RULES: Final = (
         ),
         _has_key_data,
     ),
-    Rule(
+    RedactionRule(
         ("private-lines:",),
         (r"Private-Lines: [0-9]{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{16,}\s{0,9}){1,100})"),
     ),
-    *(Rule(needles, rf"(?<![A-Za-z0-9]){start}{rest}(?![A-Za-z0-9])") for needles, start, rest in _KEYS),
-    Rule(("$", "}"), _HASHES),
-    Rule(('"kty"',), (r'"(?:d|p|q|k)"\s*:\s*"(?P<secret>[\w-]{20,2000})"')),
-    Rule(
+    *(RedactionRule(needles, rf"(?<![A-Za-z0-9]){start}{rest}(?![A-Za-z0-9])") for needles, start, rest in _KEYS),
+    RedactionRule(("$", "}"), _HASHES),
+    RedactionRule(('"kty"',), (r'"(?:d|p|q|k)"\s*:\s*"(?P<secret>[\w-]{20,2000})"')),
+    RedactionRule(
         ("://",),
         (r"://[^\s/?#@:\"'`<>]{0,100}:(?![0-9]{1,5}[/?#])(?P<secret>[^\s/\"'`<>]{1,300})@(?=[\w\[$.{-])"),
         _is_url_password,
     ),
-    Rule(("://",), (r"://(?P<secret>[^\s/?#@:\"'`<>]{16,300}):?@(?=[\w\[])"), _is_user_secret),
-    Rule(
+    RedactionRule(("://",), (r"://(?P<secret>[^\s/?#@:\"'`<>]{16,300}):?@(?=[\w\[])"), _is_user_secret),
+    RedactionRule(
         ("bearer", "basic ", "authorization"),
         (
             r"(?i:\b(?:bearer|basic|authorization:[ \t]{0,4}token)[ \t]{1,4})(?P<secret>[A-Za-z0-9+/=._~-]{12,2000})"
         ),
         is_random,
     ),
-    Rule(  # of connection strings and URLs
+    RedactionRule(  # of connection strings and URLs
         ("password=", "pwd=", "key=", "sig=", "token=", "secret="),
         (
             r"(?i:[;?&](?:password|pwd|sig|\w{0,20}token|\w{0,20}secret|\w{0,20}key)=)(?P<secret>[^\s;&\"'#]{6,300})"
         ),
         _is_no_placeholder,
     ),
-    # Whole lines, then literals, then anything whose shape is enough.
-    Rule(
+    # Whole lines, then literals, then anything of a sufficient shape.
+    RedactionRule(
         _PASSWORD_NEEDLES,
         (rf"(?m)[ \t]*(?:[-*][ \t]+)?[\w.-]{{0,60}}{_PASSWORD}:[ \t]+{_TO_THE_END}"),
         is_bare_password,
         "at the line of the needle",
     ),
-    Rule(
+    RedactionRule(
         _PASSWORD_NEEDLES,
         (
             rf"(?m)(?:(?:export|ENV|ARG)[ \t]+)?[\w./:-]{{0,60}}{_PASSWORD}[ \t]{{0,8}}=[ \t]{{0,8}}{_TO_THE_END}"
@@ -224,13 +223,13 @@ RULES: Final = (
         is_bare_password,
         "at the line of the needle",
     ),
-    Rule(
+    RedactionRule(
         ("passphrase",),
         (r"(?mi:passphrase[ \t]*[:=])[ \t]*(?P<secret>[a-z]{2,}(?: [a-z]{2,}){2,20})$"),
         is_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("pass", "pwd", "--"),
         (
             rf"(?:(?:PASS(?:WORD|WD|PHRASE)?|PWD){_SUFFIX}=|--[\w. -]{{0,40}}?{_PASSWORD}=)"
@@ -239,7 +238,7 @@ RULES: Final = (
         is_bare_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         (*_PASSWORD_NEEDLES, "env ", "set", "--"),
         (
             rf"(?:--[\w-]{{0,40}}?{_PASSWORD}[ ]|(?:ENV|set\w*(?:[ ]-\w{{1,3}}){{0,2}})[ ]\w{{0,60}}?{_PASSWORD}[ ]"
@@ -249,19 +248,19 @@ RULES: Final = (
         is_mixed_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("password", "identified by"),
         (rf"(?:PASSWORD|(?i:identified by))[ ]{_QUOTED}"),
         is_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("mysql", "mariadb"),
         (r"(?:mysql|mariadb)[^\n]{0,200}?[ ]-p(?P<secret>[^\s\"'`]{4,100})"),
         is_mixed_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("curl",),
         (
             r"curl\b[^\n]{0,300}?[ ](?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<secret>[^\s\"']{4,300})"
@@ -269,14 +268,14 @@ RULES: Final = (
         is_bare_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("auth",),
         (rf"(?i:auth)\w{{0,20}}[ \t]*=[ \t]*\w{{0,30}}\([ \t]*[\"'][^\"'\n]{{0,100}}[\"'],[ \t]*{_QUOTED}"),
         is_password,
         "at the needle",
     ),
     *(
-        Rule(needles, expression, accept, "at the needle")
+        RedactionRule(needles, expression, accept, "at the needle")
         for needles, expression, accept in (
             (_PASSWORD_NEEDLES, _PASSWORD + _ASSIGNED + _QUOTED, is_password),
             (_PASSWORD_NEEDLES, _PASSWORD + _ELSEWHERE + _QUOTED, is_password),

@@ -1,4 +1,4 @@
-"""What a value looks like: made by a machine, chosen as a password, or neither. Pure functions."""
+"""Classification of values: machine-made, chosen as a password, or neither. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from longshore.text_search.tokenizer import STOP_WORDS
 
 LEAST_CHARACTERS: Final = 6
-"""Shorter passwords are not told from words."""
+"""Shorter passwords can't be distinguished from words."""
 _RANDOM_CHARACTERS: Final = 8
 _LONG_CHARACTERS: Final = 20
 _SAMPLE_CHARACTERS: Final = 100
-"""Of a text, which tell what the rest is like."""
+"""The characters at the beginning of a text that represent the rest."""
 _RANDOM_BITS: Final = 2.5
 """Entropy of a character that a random text has at least."""
 _ROUGH: Final = 0.24
@@ -51,16 +51,16 @@ _WORDS: Final = frozenset(
     nobody nothing object optional plain plaintext present prompt random required reset string text textarea true
     unchanged undefined unknown unset unused username validate value varchar wrong""".split()  # noqa: SIM905  a text is easier to read
 )
-"""What stands after `password:` and is none."""
+"""Words after `password:` that are no password."""
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether something else is put in the text's place, such as `${TOKEN}`, or it stands for any."""
+    """Whether a text will be replaced by something else, such as `${TOKEN}`, or stands for any value."""
     return bool(_PLACEHOLDER.fullmatch(text))
 
 
 def is_random(text: str) -> bool:
-    """Whether a text looks made by a machine, or as mixed as a good password."""
+    """Whether a text looks random, or as mixed as a good password."""
     text = text[:_SAMPLE_CHARACTERS]
     if len(text) < _RANDOM_CHARACTERS or "://" in text or any(map(str.isspace, text)) or is_placeholder(text):
         return False
@@ -75,12 +75,12 @@ def is_random(text: str) -> bool:
 
 
 def is_long_random(text: str) -> bool:
-    """The same of a text as long as keys are."""
+    """Whether a text as long as keys are looks random."""
     return len(text) >= _LONG_CHARACTERS and is_random(text)
 
 
 def is_bare_random(text: str) -> bool:
-    """Whether a text without quotes looks made by a machine, and not like an expression."""
+    """Whether a text without quotes looks random, and not like an expression."""
     return is_random(text) and not _is_expression(text)
 
 
@@ -89,7 +89,7 @@ def is_long_bare_random(text: str) -> bool:
 
 
 def is_password(text: str) -> bool:
-    """Whether a literal that is given as a password may be one: it is no placeholder, message or name."""
+    """Whether a literal assigned to a password may be one: it is no placeholder, message or name."""
     if len(text) < LEAST_CHARACTERS or is_placeholder(text) or _is_reference(text):
         return False
     if any(map(str.isspace, text)):
@@ -98,7 +98,7 @@ def is_password(text: str) -> bool:
 
 
 def is_bare_password(text: str) -> bool:
-    """The same of a text without quotes, which may also be an expression, a name or a type."""
+    """Whether a text without quotes may be a password: it may also be an expression, a name or a type."""
     text = text.rstrip(";,")
     if not is_password(text) or _is_expression(text):
         return False
@@ -111,7 +111,7 @@ def is_mixed_password(text: str) -> bool:
 
 
 def _is_phrase(text: str) -> bool:
-    """Whether words are a phrase to remember and not a message, which has punctuation or words like `the`."""
+    """Whether words are a passphrase and not a message, which has punctuation or words like `the`."""
     words = text.split()
     if is_random(words[-1]) or is_random(words[0]):
         return True
@@ -119,7 +119,7 @@ def _is_phrase(text: str) -> bool:
 
 
 def _is_reference(text: str) -> bool:
-    """A path or an address: where it is, not what it is."""
+    """Whether a text is a path or an address, which refers to a secret."""
     return text.startswith(("/", "./", "../", "~/", "http://", "https://")) and not is_random(text)
 
 
@@ -140,5 +140,5 @@ def _roughness(text: str, part: re.Pattern[str] = _PART) -> float:
 
 
 def _entropy(text: str) -> float:
-    """Bits of a character, by how often each occurs in the text itself."""
+    """Bits per character, by the frequency of each in the text itself."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())

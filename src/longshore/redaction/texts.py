@@ -1,7 +1,7 @@
-"""Credentials in texts: what looks like one is replaced by a marker before anything is stored.
+"""Removing credentials from texts: each likely one is replaced by a marker before anything is stored.
 
-It errs on the side of removing: a literal that was no secret costs a search one word, a secret that is stored is read
-by every agent of the project.
+In doubt it is removed: a literal that was no secret costs a search one word, a stored secret is read by every agent of
+the project.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from string import ascii_uppercase
 from typing import Final
 
-from longshore.redaction.rules import MARKER, RULES, Rule
+from longshore.redaction.rules import MARKER, RULES, RedactionRule
 
 VERSION: Final = 2
 """Of the rules: files are read again with others."""
@@ -33,7 +33,7 @@ def remove_secrets(text: str) -> tuple[str, int]:
     return text, removed
 
 
-def _apply(rule: Rule, text: str, lowered: str) -> tuple[str, int]:
+def _apply(rule: RedactionRule, text: str, lowered: str) -> tuple[str, int]:
     parts, count, done = list[str](), 0, 0
     for found in _matches(rule, text, lowered):
         groups = found.groupdict()
@@ -47,8 +47,8 @@ def _apply(rule: Rule, text: str, lowered: str) -> tuple[str, int]:
     return ("".join((*parts, text[done:])), count) if count else (text, 0)
 
 
-def _matches(rule: Rule, text: str, lowered: str) -> Iterator[re.Match[str]]:
-    """What may be a credential. At needles also within another match: a value can be the name of the next one."""
+def _matches(rule: RedactionRule, text: str, lowered: str) -> Iterator[re.Match[str]]:
+    """Possible credentials. The search continues at needles within a match: a value can be the name of the next one."""
     pattern = _compile(rule.pattern)
     if rule.begins == "anywhere":
         yield from pattern.finditer(text)

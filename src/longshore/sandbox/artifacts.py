@@ -1,8 +1,8 @@
 """Files that tools make for their callers: screenshots, whole logs, downloads.
 
 An artifact belongs to the principal whose call made it, and no other can read it. Its folder is the digest of the
-principal's name, so processes that share a folder share the artifacts, and nothing but the files has to be stored: a
-file's time says when it expires, its name the rest. Past the quota the oldest are deleted first.
+principal's name, so processes that share a folder share the artifacts, and only the files are stored: a file's time is
+its expiry, its name has the other facts. Past the quota the oldest are deleted first.
 """
 
 from __future__ import annotations
@@ -117,16 +117,16 @@ class ArtifactStore:
             raise ResourceNotFound(artifact.uri, "; it has just expired") from None
 
     def sweep(self) -> None:
-        """Delete what has expired, of every principal."""
+        """Delete expired files, of every principal."""
         for folder in _list(self._folder):
             self._delete_expired(folder)
             try:
-                os.rmdir(folder)  # which fails if it is not empty
+                os.rmdir(folder)  # fails if it is not empty
             except OSError:
                 pass
 
     def _make_room(self, owner: str, size: int) -> None:
-        """Delete what has expired, then the oldest artifacts until the new one fits."""
+        """Delete expired files, then the oldest artifacts until the new one fits."""
         if size > self._quota_bytes:
             raise ToolError(f"{size:,} bytes are too large to store; at most {self._quota_bytes:,} are")
         left = self._delete_expired(self._owned(owner))
@@ -158,7 +158,7 @@ class ArtifactStore:
 def safe_name(name: str) -> str:
     """A file name without folders, spaces and hidden beginnings."""
     safe = _UNSAFE.sub("-", re.split(r"[/\\]", name)[-1])
-    if safe.startswith("-."):  # no letter of it was safe, and the ending says what it is
+    if safe.startswith("-."):  # no letter of it was safe; the ending still tells the type
         safe = UNNAMED + safe[1:]
     return safe.strip(".-")[-_NAME_CHARACTERS:] or UNNAMED
 

@@ -1,9 +1,9 @@
 """Folders opened beneath a root: by the kernel (openat2), else by a walk over directory descriptors.
 
-No path is checked first and opened later: what is returned is a descriptor of a folder that was reached without
-leaving the root, whatever is renamed or linked meanwhile. Symbolic links are followed as long as they stay beneath the
-root. Both ways give the same answers; a path that leads away is named (Leaves), so that the caller can look for it in
-another root.
+No path is checked first and opened later: the result is the descriptor of a folder that was reached without leaving the
+root, even if folders are renamed or linked meanwhile. Symbolic links are followed as long as they stay beneath the
+root. Both ways give the same results; a path that leads outside is reported (Leaves), so that the caller can look for
+it in another root.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def open_beneath(root: int, root_path: str, relative: str) -> tuple[int, str]:
             if problem.errno == errno.EAGAIN:
                 continue
             if problem.errno in (errno.EXDEV, errno.ELOOP):
-                break  # the walk finds out which link leads where
+                break  # the walk finds the link that leads out
             raise
         path = descriptor_path(descriptor)
         if is_within(path, root_path):
@@ -74,7 +74,7 @@ def open_beneath(root: int, root_path: str, relative: str) -> tuple[int, str]:
 
 
 def walk_beneath(root: int, root_path: str, relative: str) -> tuple[int, str]:
-    """Open a folder beneath a root, component by component, without following any link but by its text."""
+    """Open a folder beneath a root, component by component; links are followed by their texts only."""
     way: list[int] = [os.dup(root)]
     names: list[str] = []
     pending = relative.split("/")[::-1]
@@ -107,7 +107,7 @@ def walk_beneath(root: int, root_path: str, relative: str) -> tuple[int, str]:
 
 
 def _enter(way: list[int], name: str) -> str | None:
-    """Open a folder and put it on the way; for a link, return its text instead."""
+    """Open a folder and append it to the walk; for a link, return its text instead."""
     try:
         way.append(os.open(name, _PASS_FLAGS, dir_fd=way[-1]))
     except OSError as problem:
@@ -121,7 +121,7 @@ def _enter(way: list[int], name: str) -> str | None:
 
 
 def link_text(folder: int, name: str) -> str | None:
-    """Where a symbolic link points; None for anything else. Raises OSError for a magic link of /proc."""
+    """The target of a symbolic link; None for anything else. Raises OSError for a magic link of /proc."""
     try:
         target = os.readlink(name, dir_fd=folder)
     except OSError as problem:

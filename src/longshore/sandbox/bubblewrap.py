@@ -1,4 +1,4 @@
-"""Bubblewrap: commands in namespaces of their own, where only the paths that are shown exist."""
+"""Bubblewrap: commands in namespaces of their own, where only the listed paths exist."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Bubblewrap(Struct, frozen=True):
         mounts += [(path, ["--ro-bind-try", path, path]) for path in visible.paths]
         mounts += [(link, ["--symlink", path, link]) for link, path in visible.links]
         mounts += [(root, [bind, root, root]) for root in roots]
-        # Parents first: what is mounted later hides what was there.
+        # Parents first: a later mount hides the files below it.
         mounts.sort(key=lambda mount: mount[0].rstrip("/").count("/"))
         found = [*self.namespaces, *(["--share-net"] if network else [])]
         found += [argument for _, arguments in mounts for argument in arguments]
@@ -65,7 +65,7 @@ class Bubblewrap(Struct, frozen=True):
     ) -> tuple[str, ...]:
         """The command line to start: a shell joins the cgroups, sets the limits and becomes bubblewrap.
 
-        So the limits bind before anything of the command runs, and no code of ours runs between fork and exec. The
+        So the limits apply before any part of the command runs, and no code of ours runs between fork and exec. The
         arguments come from a descriptor: the environment among them is in no list of processes.
         """
         script = " && ".join([*(f"echo 0 >{shlex.quote(path)}" for path in members), ulimit_commands(rlimits)])
@@ -80,7 +80,7 @@ class Bubblewrap(Struct, frozen=True):
 
 
 def find_bubblewrap() -> Bubblewrap | str:
-    """The bubblewrap of this machine; else a sentence that says why there is none, or why it does not work."""
+    """The bubblewrap of this machine; else a sentence with the reason why there is none, or why it does not work."""
     program = shutil.which("bwrap", path=SYSTEM_PATH)
     if program is None:
         return "bwrap is not installed"
@@ -88,8 +88,8 @@ def find_bubblewrap() -> Bubblewrap | str:
     if number is None:
         return f"{program} does not tell its version"
     found = Bubblewrap(program, (int(number[1]), int(number[2])))
-    # Binding / itself shows on every system that the namespaces, /proc and /dev can be made. With --as-pid-1 no process
-    # of bubblewrap's own is left for us to reap.
+    # Binding / itself tests on every system whether the namespaces, /proc and /dev can be made. With --as-pid-1 no
+    # process of bubblewrap's own is left for us to reap.
     shown = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
     code, output = _run([program, *found.namespaces, "--as-pid-1", *shown, "true"])
     return found if code == 0 else f"{program} does not work here: {output.strip()[:200] or f'exit code {code}'}"

@@ -1,8 +1,8 @@
-"""Small files read on the serving thread, which must never wait: only what the kernel has in memory.
+"""Small files read on the serving thread, which must never wait: only files that the kernel has in memory.
 
-The kernel itself says what is not there: openat2 with RESOLVE_CACHED fails for a name that it would have to look up on
-the disk, preadv2 with RWF_NOWAIT for a page that it would have to read. Before the file is opened, an O_PATH
-descriptor, which reaches no device and no other machine, shows its kind and its file system.
+The kernel itself reports others: openat2 with RESOLVE_CACHED fails for a name that it would have to look up on the
+disk, preadv2 with RWF_NOWAIT for a page that it would have to read. Before the file is opened, an O_PATH descriptor,
+which reaches no device and no other machine, shows its kind and its file system.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_cached(path: str, devices: frozenset[int], most: int) -> bytes:
     try:
         content = bytearray(size)
         if os.preadv(descriptor, (content,), 0, os.RWF_NOWAIT) != size:
-            raise WouldBlock  # a part of it is not in memory, or somebody has cut it
+            raise WouldBlock  # a part of it is not in memory, or the file was truncated
         return bytes(content)
     finally:
         os.close(descriptor)

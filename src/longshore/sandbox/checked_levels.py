@@ -1,7 +1,7 @@
-"""Remembers which levels of the sandbox this machine can enforce, so that a start need not try them again.
+"""A cache of the sandbox levels that this machine can enforce, so that a start need not test them again.
 
-Trying takes 60 ms, most of a start. Only successes are remembered, until the next boot, and for the same user, rights
-and bubblewrap. A wrong one does no harm: the mechanisms are tried again before the first command.
+A test takes 60 ms, most of a start. Only successes are stored, until the next boot, and for the same user, rights and
+bubblewrap. A wrong entry does no harm: the mechanisms are tried again before the first command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def was_checked(level: str) -> bool:
 
 
 def remember(level: str) -> None:
-    """Note that a level works. A cache that can't be written is no problem."""
+    """Store that a level works. A cache that can't be written is no problem."""
     path, mark = _path(), _describe_machine(level)
     if path is None or mark is None:
         return
@@ -54,7 +54,7 @@ def _read() -> list[str]:
 
 
 def _describe_machine(level: str) -> str | None:
-    """All that decides whether a level works, on one line. None where it is not known: that is not Linux."""
+    """All that determines whether a level works, on one line. None where it is unknown: on systems other than Linux."""
     try:
         boot = _read_text("/proc/sys/kernel/random/boot_id").strip()
         rights = [line.split()[1] for line in _read_text("/proc/self/status").splitlines() if line.startswith(_RIGHTS)]

@@ -1,7 +1,7 @@
 """Files beneath the folders of a call, by paths as a model writes them.
 
 Every method finds the place of a path (`places.py`) and works on a name in that folder's descriptor; no path is checked
-first and used later. All methods but `read_cached` block on the disk, and they raise FileError only.
+first and opened later. All methods but `read_cached` block on the disk, and they raise FileError only.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ConfinedFiles:
         try:
             return read_cached(self._places.plain_path(path), self._devices, most)
         except (FileError, OSError):
-            raise WouldBlock from None  # the other way has to say what is wrong
+            raise WouldBlock from None  # the blocking way reports the problem
 
     def status(self, path: str, follow: bool = True) -> Entry:
         """The file, folder or link of a path. A link at its end is followed, unless `follow` is false."""
@@ -113,7 +113,7 @@ class ConfinedFiles:
             return place.path
 
     def movable_path(self, path: str) -> str:
-        """The real path of what `move` and `delete` would take: a link at its end is not followed."""
+        """The real path of the entry that `move` and `delete` would take: a link at its end is not followed."""
         with self._places.find(path, follow=False, change=True) as place:
             self._places.check_tree(path, place, change=True)
             return place.path
@@ -146,7 +146,7 @@ class ConfinedFiles:
     # -- changing
 
     def make_folder(self, path: str) -> bool:
-        """Make a folder and those above it. False if it was there already."""
+        """Make a folder and those above it. False if it existed before."""
         with explain(path):
             return self._make_folders(path, self._places.absolute(path))
 
@@ -177,7 +177,7 @@ class ConfinedFiles:
             return Entry(name, replace_file(folder, name, chunks, overwrite, check=check))
 
     def append(self, path: str, data: bytes, *, parents: bool = False, most: int | None = None) -> Entry:
-        """Add bytes to the end of a file, or make the file. If it would have more than `most`, it is as it was."""
+        """Add bytes to the end of a file, or make the file. If it would exceed `most`, it is unchanged."""
         if parents:
             self._make_parents(path)
         with self._places.find(path, change=True) as place, _readable(place) as folder, lock_folder(folder):
@@ -232,7 +232,7 @@ class ConfinedFiles:
             _copy(source, old, new, status, overwrite, check)
 
     def delete(self, path: str, *, tree: bool = False) -> None:
-        """Delete a file, a link or an empty folder; with `tree` also a folder with all it holds."""
+        """Delete a file, a link or an empty folder; with `tree` also a folder with its content."""
         with self._places.find(path, follow=False, change=True) as place:
             _remove(place, self._places.check_tree(path, place, change=True), tree)
 
@@ -242,7 +242,7 @@ class ConfinedFiles:
     def _both(
         self, source: str, target: str, parents: bool, into: ConfinedFiles, move: bool
     ) -> Generator[tuple[Place, os.stat_result, Place]]:
-        """The place of what is moved or copied, its status, and the place where it goes."""
+        """The source and its status, and the target, of a move or copy."""
         with self._places.find(source, follow=not move, change=move) as old:
             status = self._places.check_tree(source, old, change=move)
             is_folder = kind_of(status) == "folder"
@@ -255,7 +255,7 @@ class ConfinedFiles:
 
     @contextmanager
     def _target(self, given: str, source: Place, is_folder: bool, follow: bool) -> Generator[Place]:
-        """The place that something is moved or copied to, which does not lie in it; a file replaces no folder."""
+        """The target of a move or copy, which must not be inside the source; a file replaces no folder."""
         with self._places.find(given, follow, change=True) as place:
             if place.name == ".":
                 raise FileError(given, "root")
@@ -284,7 +284,7 @@ class ConfinedFiles:
                 self._places.check(given, place, change=False)
                 return False
             self._places.check(given, place, change=True)
-            self._places.check_name(given)  # else a refused write would leave the folders above its file
+            self._places.check_name(given)  # otherwise a refused write would leave the folders above its file
             with suppress(FileExistsError):
                 os.mkdir(place.name, dir_fd=place.folder)
                 return True
@@ -323,7 +323,7 @@ def _hash(folder: int, name: str) -> str | None:
 
 
 def _append(folder: int, name: str, data: bytes, most: int | None) -> os.stat_result:
-    """Append, or leave the file as it was. Raises OSError, and FileError beyond `most` bytes."""
+    """Append, or leave the file unchanged. Raises OSError, and FileError beyond `most` bytes."""
     try:
         os.lstat(name, dir_fd=folder)
         flags = os.O_WRONLY | os.O_APPEND

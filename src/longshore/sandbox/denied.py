@@ -1,4 +1,4 @@
-"""Names that usually hold secrets: keys, passwords, the folders of programs that keep them."""
+"""Names that usually hold secrets: keys, passwords, the folders of programs that store them."""
 
 from typing import Final
 

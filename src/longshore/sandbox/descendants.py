@@ -92,7 +92,7 @@ def descendants(pid: int | None = None) -> list[int]:
 
 
 def reap(pid: int, seconds: float) -> bool:
-    """Reap a process that has ended or will end in a moment. False if it goes on, or is no child of this process."""
+    """Reap a process that has ended or is about to. False if it continues, or is no child of this process."""
     end = monotonic() + seconds
     try:
         while not os.waitpid(pid, os.WNOHANG)[0]:

@@ -25,7 +25,10 @@ from longshore.sandbox.trees import DRAFT_PREFIX, FILE_FLAGS, remove_tree, requi
 SWEPT_ENTRIES: Final = 1_000
 """Of a folder, at each write in it: half a millisecond. In larger folders a draft may stay until it is found."""
 LOCK_SECONDS: Final = 5.0
-"""For the lock on a folder, which is held for a rename. If somebody else holds it for longer, the write is refused."""
+"""For the lock on a folder, which is held for a rename.
+
+If another process holds it for longer, the write is refused.
+"""
 _POLL_SECONDS: Final = 0.002
 _NO_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF)
 
@@ -40,8 +43,8 @@ def replace_file(
 ) -> os.stat_result:
     """Write a file in one step and return its status; an existing one keeps its mode and owner. Raises OSError.
 
-    `folder` can be synced and locked. `mode` is for a new file, else the umask says it. `check` is called right before
-    the file appears, while no other writer of ours can change the folder.
+    `folder` can be synced and locked. `mode` is for a new file, by default from the umask. `check` is called right
+    before the file appears, while other writers of Longshore are excluded from the folder.
     """
     old = _old_status(folder, name, overwrite)
     delete_stale_drafts(folder)
@@ -99,7 +102,7 @@ def draft_folder(folder: int) -> Generator[tuple[int, str]]:
 
 
 def delete_folder(folder: int, name: str) -> None:
-    """Delete a folder in one step, also one that holds read-only folders, as a rename would move it. Raises OSError.
+    """Delete a folder in one step by a rename, also one that contains read-only folders. Raises OSError.
 
     After `kill -9` it is whole, or a draft that the next write deletes.
     """
@@ -124,7 +127,7 @@ def rename(source: str, target: str, source_folder: int, target_folder: int, ove
 
 @contextmanager
 def lock_folder(folder: int) -> Generator[None]:
-    """Keep other writers of ours, in this process and in others, from changing a folder. Raises OSError (EBUSY)."""
+    """Exclude other writers of Longshore, in this process and in others, from a folder. Raises OSError (EBUSY)."""
     deadline = time.monotonic() + LOCK_SECONDS
     while not _try_lock(folder):
         if time.monotonic() >= deadline:
@@ -145,7 +148,7 @@ def delete_stale_drafts(folder: int) -> None:
         with suppress(OSError):
             descriptor = os.open(name, os.O_RDONLY | FILE_FLAGS, dir_fd=folder)
             try:
-                # Where there are no locks, nothing says that the writer is dead: it stays.
+                # Without locks it is unknown whether the writer has ended: the draft stays.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if stat.S_ISDIR(os.fstat(descriptor).st_mode):
                     remove_tree(folder, name)
@@ -156,13 +159,13 @@ def delete_stale_drafts(folder: int) -> None:
 
 
 def sync_folder(folder: int) -> None:
-    """Make the names in a folder survive a power failure, where its file system can do that."""
+    """Make the names in a folder survive a power failure, if its file system can."""
     with suppress(OSError):
         os.fsync(folder)
 
 
 def _create(folder: int, mode: int) -> tuple[int, str]:
-    """A new, locked draft. Another process may delete it before it is locked: then it makes another one."""
+    """Create a locked draft. If another process deletes it before it is locked, create another one."""
     while True:
         draft = DRAFT_PREFIX + token_hex(8)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE_FLAGS, mode, dir_fd=folder)
@@ -183,7 +186,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _old_status(folder: int, name: str, overwrite: bool) -> os.stat_result | None:
-    """Of the regular file that is to be replaced; None if there is nothing. Raises OSError for anything else."""
+    """The status of the regular file to replace; None if there is nothing. Raises OSError for anything else."""
     try:
         status = os.lstat(name, dir_fd=folder)
     except FileNotFoundError:

@@ -37,7 +37,7 @@ DISARMED: Final[dict[str, str]] = {
     "npm_config_audit": "false",
     "npm_config_fund": "false",
     "npm_config_update_notifier": "false",
-    # Output of Python programs arrives when it is printed, in order with that of others.
+    # Python programs print at once, in order with the output of others.
     "PYTHONUNBUFFERED": "1",
 }
 SYSTEM_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"

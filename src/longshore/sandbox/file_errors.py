@@ -72,7 +72,7 @@ _TEXTS: Final[dict[Kind, tuple[str, str]]] = {
     "failed": ("could not be used", "try another path"),
     "binary": ("is no text but", "use a text file"),
 }
-"""The problem, which a detail may follow, and the usual fix. Those that are not here are said by the detail alone."""
+"""The problem, optionally followed by a detail, and the usual fix. For other codes the detail says everything."""
 
 _KINDS: Final[dict[int, Kind]] = {
     errno.ENOENT: "missing",
@@ -101,7 +101,7 @@ _KINDS: Final[dict[int, Kind]] = {
 
 
 class FileError(ToolError):
-    """A file operation was refused or failed. `path` is the path as the caller wrote it; nothing else is revealed.
+    """A file operation was refused or failed. `path` is the path as the caller wrote it; no other path is revealed.
 
     Code that works on open files does not know the path: it is empty until `at` sets it. `facts` has the
     figures.
@@ -114,7 +114,7 @@ class FileError(ToolError):
         super().__init__(str(self))
 
     def at(self, path: str) -> Self:
-        """The same error, of this path if it has none and the request makes sense for some file."""
+        """The same error with this path, unless it has one or the request is invalid for every file."""
         if self.kind != "invalid":
             self.path = self.path or path
         return self
@@ -144,7 +144,7 @@ def file_error(path: str, problem: OSError) -> FileError:
 
 @contextmanager
 def explain(path: str) -> Generator[None]:
-    """Turn an OSError into what it means for the path that was given, and name the path in a FileError without one."""
+    """Turn an OSError into the FileError of the given path, and set the path of a FileError without one."""
     try:
         yield
     except FileError as problem:

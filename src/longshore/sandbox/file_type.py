@@ -93,7 +93,7 @@ class TextFormat(Struct, frozen=True):
         return 2 if self.encoding.startswith("utf-16") else 1
 
     def decode(self, data: bytes) -> str:
-        """The text, with lone surrogates for what is no text in this encoding: `encode` restores every byte.
+        """The text, with lone surrogates for bytes invalid in this encoding: `encode` restores every byte.
 
         Half a character at the end of UTF-16 is left out.
         """
@@ -102,7 +102,7 @@ class TextFormat(Struct, frozen=True):
         return data[: len(data) // 2 * 2].decode(self.encoding, "surrogatepass")
 
     def encode(self, text: str) -> bytes:
-        """The bytes of a text that `decode` gave. Raises UnicodeEncodeError."""
+        """The bytes of a text from `decode`. Raises UnicodeEncodeError."""
         return text.encode(self.encoding, "surrogateescape" if self.width == 1 else "surrogatepass")
 
 
@@ -115,7 +115,7 @@ class FileType(Struct, frozen=True):
 
 
 def printable(text: str) -> str:
-    """A decoded text as it can be sent: a replacement character for each lone surrogate."""
+    """A decoded text in valid Unicode: a replacement character for each lone surrogate."""
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
@@ -146,7 +146,7 @@ def plain_text(content: bytes) -> str | None:
 
 
 def newline_style(text: str) -> Newline:
-    """Which line ends a text has."""
+    """The style of line ends in a text."""
     crlf = text.count("\r\n")
     alone = text.count("\n") - crlf
     if crlf and alone:
@@ -159,7 +159,7 @@ def newline_style(text: str) -> Newline:
 
 
 def _marked_encoding(sample: bytes) -> tuple[Encoding | None, bytes]:
-    """The encoding that a byte order mark tells."""
+    """The encoding of a byte order mark."""
     if sample.startswith(codecs.BOM_UTF32_LE):
         return None, b""  # begins like UTF-16
     for bom, encoding in _BOMS:
@@ -169,11 +169,11 @@ def _marked_encoding(sample: bytes) -> tuple[Encoding | None, bytes]:
 
 
 def _unmarked_encoding(sample: bytes) -> Encoding:
-    """UTF-8 if it is that, but for a character that the sample cuts and a few damaged ones."""
+    """UTF-8 if the bytes are valid, except a character cut by the sample and a few damaged ones."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample, final=len(sample) < SAMPLE_BYTES)
     except UnicodeDecodeError:
-        # In a text of another encoding hardly any bytes happen to be a character of UTF-8.
+        # In a text of another encoding, few bytes happen to be valid UTF-8.
         text = sample.decode("utf-8", "surrogateescape")
         damaged = len(_LONE_SURROGATE.findall(text))
         valid = len(text) - len(text.encode("ascii", "ignore")) - damaged
@@ -187,7 +187,7 @@ def _is_binary(sample: bytes) -> bool:
 
 
 def _signature(sample: bytes) -> tuple[bytes, str]:
-    """The signature that the file has, and its MIME type."""
+    """The known signature at the beginning of the file, and its MIME type."""
     for position, signature, mime in _MAGIC:
         if sample.startswith(signature, position):
             return signature, mime

@@ -1,6 +1,6 @@
-"""Which entries of a folder are ignored: the .gitignore files of every level, and globs in the same syntax.
+"""Ignored entries of a folder, by the .gitignore files of every level and globs in the same syntax.
 
-Each entry is matched by itself, as git does while it walks: what lies in an ignored folder is never reached. pathspec
+Each entry is matched by itself, as git does while it walks: entries in an ignored folder are never reached. pathspec
 turns the patterns into regular expressions.
 """
 
@@ -35,7 +35,7 @@ class _Rule(NamedTuple):
 
 
 class Rules:
-    """The patterns of one .gitignore file. The last that matches decides."""
+    """The patterns of one .gitignore file. The last match decides."""
 
     def __init__(self, text: str) -> None:
         compiled = [_compile(line) for line in text.removeprefix("\ufeff").splitlines()]
@@ -45,7 +45,7 @@ class Rules:
         return bool(self._rules)
 
     def decide(self, path: str, is_folder: bool) -> bool | None:
-        """Whether an entry is ignored; None if no pattern matches. The path starts where the file lies."""
+        """Whether an entry is ignored; None if no pattern matches. The path is relative to the folder of the file."""
         marked = f"{path}/" if is_folder else path
         for regex, ignored, by_name in self._rules:
             found = regex.match(marked if by_name else path)
@@ -69,7 +69,10 @@ class Ignores:
         return bool(self._levels)
 
     def enter(self, folder: int, path: str) -> Ignores:
-        """With the .gitignore of an open folder, whose path starts at the top and ends in a slash, or is empty."""
+        """The ignores with those of an open folder.
+
+        Its path is relative to the top and ends in a slash, or is empty.
+        """
         text = read_rules(folder)
         rules = Rules(text) if text else None
         return Ignores(((rules, "", len(path)), *self._levels)) if rules else self
@@ -91,11 +94,11 @@ class Ignores:
 class Globs:
     """Globs in .gitignore's syntax with `{a,b}`: `*.py` at any depth, `src/**/*.py` from the top, `!*.min.js` not.
 
-    A glob whose last part has a star means files by that name; else also all that a folder of the name holds.
+    A glob whose last part has a star matches files by that name; another one also the content of a folder of the name.
     """
 
     def __init__(self, globs: Sequence[str]) -> None:
-        """Raises FileError for a glob that means nothing, or too much."""
+        """Raises FileError for an invalid or too expensive glob."""
         if any(not glob.strip() for glob in globs):
             raise FileError("", "invalid", "a glob is empty", "leave it out or give one such as *.py")
         expanded = [one for glob in globs for one in expand_braces(glob)]
@@ -106,7 +109,7 @@ class Globs:
         return bool(self._rules)
 
     def match(self, path: str) -> bool:
-        """Whether a path is meant. If all globs exclude, what none names is meant."""
+        """Whether the globs include a path. If all of them exclude, every path that none matches is included."""
         for rule, by_file in self._rules:
             found = rule.regex.match(path)
             if found is not None and not (by_file and rule.by_name and found.start(_FOLDER_MARK) >= 0):
@@ -116,7 +119,7 @@ class Globs:
 
 def _compile_glob(glob: str) -> _Rule:
     rule = _compile(re.sub(r"^#", r"\\#", glob))
-    if rule is None:  # what git passes over would here mean every file
+    if rule is None:  # git ignores such a pattern; here it would match every file
         fix = "give one such as *.py or src/**, and write \\[ for a bracket"
         raise FileError("", "invalid", f"the glob {glob!r} can't be read", fix)
     return rule
@@ -135,7 +138,7 @@ def rules_above(root: int, path: str) -> Above:
             os.close(folder)
             folder = below
     except OSError:
-        pass  # somebody has moved it: what was found applies
+        pass  # it was moved meanwhile: the rules found so far apply
     finally:
         os.close(folder)
     return tuple(found)
@@ -158,7 +161,7 @@ def read_rules(folder: int) -> str:
 
 
 def expand_braces(glob: str) -> list[str]:
-    """The globs that `{a,b}` stands for."""
+    """The globs that `{a,b}` expands to."""
     done, todo = list[str](), [glob]
     while todo:
         text = todo.pop(0)
@@ -188,7 +191,7 @@ def _compile(line: str) -> _Rule | None:
 
 
 def last_names(globs: Iterable[str]) -> list[str]:
-    """Name patterns of `*` and plain characters, one of which every file that the globs mean has; none if unknown."""
+    """Name patterns of `*` and plain characters, one of which matches every included file; none if unknown."""
     names = list[str]()
     for glob in globs:
         for one in expand_braces(glob):
@@ -202,5 +205,5 @@ def last_names(globs: Iterable[str]) -> list[str]:
 
 
 def _last_part(glob: str) -> str:
-    """The part of a glob that says the name; empty if it means a folder only."""
+    """The part of a glob that matches the name; empty if it matches folders only."""
     return glob.rpartition("/")[2]

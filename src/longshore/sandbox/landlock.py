@@ -1,4 +1,4 @@
-"""Landlock: the kernel lets a process touch some folders only, wherever links in them lead.
+"""Landlock: the kernel lets a process access some folders only, wherever links in them lead.
 
 A landlock domain belongs to a thread and is inherited by the processes that it starts. `restrict` is for a process that
 will run nothing but a command. `start_reading_only` is for the server: it starts a process from a thread of its own
@@ -22,9 +22,9 @@ _RULE_PATH_BENEATH: Final = 1
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
 _ALL: Final = (1 << 13) - 1
-"""Every right of the first version: execute, write, read, make, remove. What is not allowed is refused."""
+"""Every right of the first version: execute, write, read, make, remove. Rights not allowed are refused."""
 NEEDED_VERSION: Final = 6
-"""For `restrict`, in Linux 6.12: earlier ones leave signals, or even truncating, open to whoever is confined."""
+"""For `restrict`, in Linux 6.12: earlier versions allow signals, or even truncating, to the confined process."""
 _TRUNCATE, _USE_DEVICE = 1 << 14, 1 << 15
 _WRITE_FILE: Final = 1 << 1
 _EVERY_RIGHT: Final = (1 << 16) - 1
@@ -70,9 +70,9 @@ def version() -> int:
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str], *, network: bool) -> None:
-    """Let this process, and all it starts, touch nothing but these files and folders, and no process outside.
+    """Let this process and its children access only these files and folders, and no process outside.
 
-    Readable files can be run; devices can be used where they are writable. Paths that don't exist are left out.
+    Readable files can be executed; devices can be used if they are writable. Paths that don't exist are left out.
     Without `network`, TCP is refused, too. Raises OSError.
     """
     tcp = 0 if network else _TCP_BIND_AND_CONNECT
@@ -88,7 +88,7 @@ def restrict(readable: Iterable[str], writable: Iterable[str], *, network: bool)
 
 
 def start_reading_only(start: Callable[[], T], program: str, folders: Iterable[int]) -> T:
-    """Call `start` where it and its processes can read these open folders and run `program`, and touch nothing else.
+    """Call `start` where it and its processes can read these open folders and run `program`, and access nothing else.
 
     The system's library folders can be read too, for the loader. `start` must not import anything. Raises OSError.
     """

@@ -1,8 +1,8 @@
 """The process that runs a command where bubblewrap is absent, or where it is only limited: python -c RUN FD.
 
-It reads what to do from a descriptor, starts the command confined and waits for it. It is the subreaper of all that
-the command starts, and holds the read end of a pipe whose write end only the server has: at the command's end, or when
-the pipe closes because the server closed it or was killed, it kills everything that is left.
+It reads its plan from a descriptor, starts the command confined and waits for it. It is the subreaper of all that the
+command starts, and holds the read end of a pipe whose write end only the server has: at the command's end, or when the
+pipe closes because the server closed it or was killed, it kills everything that is left.
 
 It runs without site-packages, on the standard library alone.
 """
@@ -63,7 +63,7 @@ def _kill_rest(members: list[str]) -> None:
     for path in members:
         try:
             _write(os.path.join(os.path.dirname(path), "pids.max"), "0")
-        except OSError:  # the server has deleted the group, or it has another controller
+        except OSError:  # the server has deleted the group, or the controller differs
             pass
     for _ in range(KILL_ATTEMPTS):
         end_all(0.0)
@@ -143,7 +143,7 @@ def _become_command(plan: Plan) -> None:
 def _prepare(plan: Plan) -> None:
     """A session of its own, with the terminal if there is one, in the cgroup and within the limits."""
     signal.set_wakeup_fd(-1)
-    for signum in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and would hand that on
+    for signum in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the command would inherit that
         signal.signal(signum, signal.SIG_DFL)
     signal_on_parent_death(signal.SIGKILL)
     os.setsid()
@@ -159,7 +159,7 @@ def _prepare(plan: Plan) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "r+", encoding="ascii") as file:  # which must exist
+    with open(path, "r+", encoding="ascii") as file:  # this folder must exist
         file.write(text)
 
 

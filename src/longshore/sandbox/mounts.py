@@ -1,4 +1,4 @@
-"""Mounts of its own for a process: all that it sees is read-only, but for some folders.
+"""Private mounts for a process: everything is read-only except some folders.
 
 Landlock does not cover modes, owners, times and attributes of files, which their owner may change by path. A read-only
 mount does.
@@ -22,13 +22,13 @@ _PRIVATE: Final = 1 << 18
 
 
 def keep_writable(folders: Iterable[str]) -> None:
-    """Make everything read-only for this process but these folders. Raises OSError.
+    """Make everything except these folders read-only for this process. Raises OSError.
 
     Its working folder is read-only, too, until it enters it again.
     """
     _unshare()
     _set(_PRIVATE, 0)
-    # Copies of the trees keep the mounts that were read-only in them before.
+    # Copies of the trees keep mounts in them that were read-only.
     trees = [(_call(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _CLONE_TREE | _RECURSIVE), path) for path in folders]
     _set(0, _READ_ONLY)
     for tree, path in trees:

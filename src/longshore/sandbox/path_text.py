@@ -27,7 +27,7 @@ Its length alone shows that it has neither too many bytes nor too many parts.
 def absolute_text(given: str, first_root: str) -> str:
     """The absolute path that a text means: absolute, relative to the first root, `~/…` or a `file://` URI.
 
-    Nothing is looked up and `..` stays as it is. Raises FileError.
+    Nothing is looked up and `..` stays. Raises FileError.
     """
     text = _from_uri(given) if given[: len(_SCHEME)].lower() == _SCHEME else given
     if text == "~" or text.startswith("~/"):
@@ -61,12 +61,12 @@ class DeniedNames:
     """Globs of files that may not be read, changed or listed: `.env`, `*.pem`, `.git/objects`.
 
     A glob matches a name, or several in a row if it has slashes, anywhere in a path, and with a folder everything in
-    it. Upper and lower case are the same: so they are to macOS.
+    it. Upper and lower case are equal, as on macOS.
     """
 
     def __init__(self, globs: Sequence[str] = ()) -> None:
         split = [[part for part in _fold(glob).split("/") if part not in ("", "**")] for glob in globs]
-        # One expression for all single names: a walk asks it for every file.
+        # One expression for all single names: a walk matches it with every file.
         self._name = re.compile("|".join(translate(parts[0]) for parts in split if len(parts) == 1) or "(?!)")
         self._rows = [[re.compile(translate(part)) for part in parts] for parts in split if len(parts) > 1]
         self._empty = not any(split)

@@ -1,4 +1,4 @@
-"""Where a path leads: a name in a folder that was opened beneath one of the roots."""
+"""The place of a path: a name in a folder that was opened beneath one of the roots."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 @final
 class Places:
-    """Finds the places of paths in some roots, and knows which may be read and changed. See ConfinedFiles."""
+    """Finds the places of paths in some roots, and checks whether they may be read and changed. See ConfinedFiles."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Places:
 
     @contextmanager
     def find(self, given: str, follow: bool = True, change: bool = False) -> Generator[Place]:
-        """The place that a path leads to, if it may be used. OSErrors within are explained for this path."""
+        """The place of a path, if it may be used. OSErrors inside are explained for this path."""
         with explain(given):
             place = self.locate(given, self.absolute(given), follow)
             try:
@@ -130,7 +130,7 @@ class Places:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def check(self, given: str, place: Place, change: bool) -> None:
-        """Raise FileError if the settings do not allow to read, or to change, what is at a place."""
+        """Raise FileError if the settings do not allow to read, or to change, the file at a place."""
         if self._denied.match(place.relative):
             raise FileError(given, "denied")
         if is_kernel_file(place.folder):
@@ -139,12 +139,12 @@ class Places:
             raise FileError(given, "read_only")
 
     def check_name(self, given: str) -> None:
-        """Raise FileError if the last name of a path is denied, whatever is there."""
+        """Raise FileError if the last name of a path is denied, even for a missing file."""
         if self._denied.match(os.path.basename(self.absolute(given).rstrip("/"))):
             raise FileError(given, "denied")
 
     def check_tree(self, given: str, place: Place, change: bool) -> os.stat_result:
-        """The status of what is to be moved, copied or deleted. Refuses roots, and folders that hold what is denied."""
+        """The status of an entry to move, copy or delete. Refuses roots, and folders with denied entries."""
         status = place.status()
         if place.name == ".":
             raise FileError(given, "root")

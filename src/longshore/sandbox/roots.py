@@ -67,7 +67,7 @@ def default_roots(environ: Mapping[str, str] | None = None) -> Roots:
     written = (os.environ if environ is None else environ).get("PWD", here)
     if here == os.sep or (os.path.isabs(home) and is_within(os.path.realpath(home), here)):
         return _workspace(f"it was started in {here}", environ)
-    # The shell says in PWD by which links the user went there.
+    # The shell keeps in PWD the links by which the user entered the folder.
     return Roots((here,), given=_others([written], (here,)))
 
 
@@ -86,12 +86,12 @@ def _workspace(why: str, environ: Mapping[str, str] | None) -> Roots:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether a real path is a folder or lies in it."""
+    """Whether a real path is a folder or inside it."""
     return os.path.commonpath((path, folder)) == folder
 
 
 def is_in(path: str, folders: Iterable[str]) -> bool:
-    """Whether a real path is one of some folders or lies in one."""
+    """Whether a real path is one of some folders or inside one."""
     return any(is_within(path, folder) for folder in folders)
 
 
@@ -118,7 +118,7 @@ def is_in_roots(path: str, configured: Sequence[str]) -> bool:
 
 
 def merge(paths: Iterable[str]) -> tuple[str, ...]:
-    """Each folder once, without those that lie in another."""
+    """Each folder once, without those inside another."""
     distinct = list(dict.fromkeys(paths))
     return tuple(p for p in distinct if not any(p != other and is_within(p, other) for other in distinct))
 

@@ -1,7 +1,7 @@
 """Seccomp: a filter on system calls for confined commands, where no namespaces keep them apart.
 
-Landlock does not cover UDP, nor the unix sockets of the system's services, nor what only root may do to the machine.
-The filter refuses those calls with EPERM. It is written as BPF instructions: no library is needed.
+Landlock does not cover UDP, nor the unix sockets of the system's services, nor operations on the machine that only root
+may do. The filter refuses those calls with EPERM. It is written as BPF instructions: no library is needed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_available() -> bool:
 
 
 def refuse_calls(*, network: bool) -> None:
-    """Refuse dangerous calls to this process and all that it starts, and sockets but a network's. Raises OSError."""
+    """Refuse dangerous calls, and sockets other than a network's, to this process and its children. Raises OSError."""
     instructions = _instructions(os.uname().machine, _NETWORK if network else ())
     program = _Program(len(instructions) // 8, instructions)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -100,7 +100,7 @@ def _instructions(machine: str, families: tuple[int, ...]) -> bytes:
         lines += [(_JUMP_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _REFUSE)]
     for number in refused:
         lines += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE)]
-    own_process = (0,)  # limits of other processes are not a command's business
+    own_process = (0,)  # a command has no need to limit other processes
     for number, allowed in ((_SOCKET[machine], families), (_PRLIMIT64[machine], own_process)):
         body = [(_LOAD, 0, 0, _FIRST_ARGUMENT)]
         for value in allowed:

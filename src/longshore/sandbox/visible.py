@@ -1,7 +1,7 @@
 """The paths that a confined command sees: the roots, the system's programs, the toolchains on PATH, and no user data.
 
-The server may run as root, for which file modes mean nothing. So nothing is shown that may hold a secret: of /etc only
-some files, of the home folder only folders where version managers install programs.
+The server may run as root, for which file modes mean nothing. So no file is visible that may hold a secret: of /etc
+only some files, of the home folder only folders where version managers install programs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _UNSEARCHED: Final = frozenset({"node_modules", ".git", "__pycache__"})
 
 
 class Visible(Struct, frozen=True):
-    """The paths of the machine, besides the roots, that a command sees."""
+    """The paths of the machine, besides the roots, that are visible to a command."""
 
     paths: tuple[str, ...]
     """Real paths, read-only."""
@@ -76,7 +76,7 @@ class Visible(Struct, frozen=True):
 
 
 class VisiblePaths:
-    """Finds what is visible to commands. Toolchains are looked for once for each set of roots."""
+    """Finds the visible paths. Toolchains are looked for once for each set of roots."""
 
     def __init__(self, environ: Mapping[str, str], read_paths: Sequence[str] = ()) -> None:
         self._environ, self._read_paths = environ, read_paths
@@ -146,7 +146,7 @@ class VisiblePaths:
 
 
 class _Paths:
-    """Real paths that are shown, and links that lead to them. In the roots everything is visible anyway."""
+    """Visible real paths, and links to them. In the roots everything is visible anyway."""
 
     def __init__(
         self, roots: tuple[str, ...], paths: Iterable[str] = (), links: Iterable[tuple[str, str]] = ()
@@ -162,9 +162,9 @@ class _Paths:
         return is_in(path, self._paths) or is_in(path, self._links)
 
     def show(self, path: str) -> None:
-        """Show what a path leads to, and if it is another path, a link to it. Does nothing if it doesn't exist.
+        """Make the target of a path visible, and if it is another path, a link to it.
 
-        Nor if it leads through a root: there commands write links as they like, to anything.
+        Does nothing if it doesn't exist, or if it leads through a root, where commands can write links to anything.
         """
         path = os.path.normpath(path)
         real = os.path.realpath(path)
@@ -176,7 +176,7 @@ class _Paths:
             self._links[path] = real
 
     def visible(self) -> Visible:
-        """All that does not lie in another path or link."""
+        """All visible paths that are not inside another path or link."""
         paths = sorted(path for path in self._paths if not is_in(path, self._paths - {path}))
         links = sorted(link for link in self._links if not is_in(link, self._links.keys() - {link}))
         return Visible(tuple(paths), tuple((link, self._links[link]) for link in links))
@@ -238,8 +238,8 @@ def _subfolders(folder: str) -> Iterable[str]:
 def _python_installation(program: str) -> Iterator[str]:
     """The parts of an installation that a Python program belongs to.
 
-    A command may write links and settings in the roots as it likes. So nothing else is shown for them, not even the
-    program if it is none.
+    A command can write any links and settings in the roots. So nothing else is made visible for them, not even the
+    program if it is no Python.
     """
     folder = os.path.dirname(os.path.dirname(program))
     known = os.path.basename(os.path.dirname(program)) == "bin" and _PYTHON.fullmatch(os.path.basename(program))

@@ -16,7 +16,7 @@ GIT: Final = ".git"
 
 
 class Filter(NamedTuple):
-    """Which entries are seen."""
+    """A filter on the entries of folders."""
 
     ignores: Ignores | None
     """None: .gitignore files are not read."""
@@ -47,7 +47,7 @@ def read_rules_above(files: ConfinedFiles, folder: OpenFolder) -> Above:
 def read_folder(folder: int, most: int | None = None) -> list[tuple[str, EntryKind]]:
     """The names in an open folder and their kinds, sorted by their bytes; at most so many, if given.
 
-    Left out are `.git` and files that are being written.
+    `.git` and drafts are left out.
     """
     with os.scandir(folder) as scan:
         entries: list[tuple[str, EntryKind]] = [
@@ -85,7 +85,7 @@ def walk_files(
                 with open_folder(folder, name) as below:
                     yield from walk_files(below, seen, f"{path}{name}/", depth + 1, too_deep)
             except OSError:
-                continue  # not readable, or gone meanwhile
+                continue  # not readable, or deleted meanwhile
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:

@@ -1,7 +1,7 @@
 """A tool in the form that one kind of client accepts: its schemas in the keywords that this client knows.
 
-Lowering only loosens. A call that was possible before is possible after; what a client's keywords can't express is left
-out of the schema, and the server goes on checking against the author's own.
+Lowering only loosens. Every valid call stays valid; constraints that a client's keywords can't express are left out of
+the schema, and the server still validates by the author's own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ Step = Callable[[Any], Any]
 
 
 def lower(tool: dict[str, Any], form: Form) -> dict[str, Any]:
-    """A tool, as in `tools/list`, in one of the forms. It may be any server's; nothing in it makes this fail."""
+    """Convert a tool, as in `tools/list`, to one of the forms.
+
+    It may be any server's, and malformed; nothing raises.
+    """
     lowering = _LOWERINGS[form]
     schema, sentence = _lower_input(tool.get("inputSchema"), lowering)
     lowered = add_sentence({**tool, "inputSchema": schema}, sentence)
@@ -97,7 +100,7 @@ class _NotStrict(Exception):
 
 
 def made_strict(schema: Any) -> Any:
-    """The strict form, or the schema as it is where that would lose calls: it can still be sent without `strict`.
+    """The strict form, or the schema unchanged where that would lose calls: it can still be sent without `strict`.
 
     Closing an object loses the keys that it allows but does not name. A root that names none takes none.
     """
@@ -163,7 +166,7 @@ def _accepts_null(schema: Schema) -> bool:
 
 
 def _describe_default(schema: Schema) -> Schema:
-    """The default in the description: the form has no keyword for it, and a model should know what null means."""
+    """Write the default into the description: the form has no keyword for it, and a model needs the meaning of null."""
     default = schema.get("default")
     if default is None or "default" in str(schema.get("description")).lower():
         return schema

@@ -106,7 +106,7 @@ def with_all_joined(schema: Schema) -> Schema:
 
 
 def _combine(ours: Schema, theirs: Schema) -> Schema | None:
-    """Both schemas in one where no keyword of one affects the other; None where that is not so."""
+    """Both schemas in one if no keyword of one affects the other; else None."""
     if ours.keys().isdisjoint(theirs) and not _needs_company(ours) and not _needs_company(theirs):
         return {**ours, **theirs}
     return {**theirs, **ours} if theirs.keys() <= ANNOTATIONS else None

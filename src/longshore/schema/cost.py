@@ -1,4 +1,4 @@
-"""Whether checking values against a stranger's schema is certain to end soon.
+"""Whether checking values against an untrusted schema ends in bounded time.
 
 A validator follows a reference each time it meets it. A few kilobytes of definitions that refer to each other twice are
 2^40 steps, and a definition that refers back to itself by two ways through the same part of a value doubles the work at
@@ -51,7 +51,7 @@ Measured: 2.7."""
 
 
 def is_unbounded(schema: dict[str, Any], *, if_unknown: bool = True) -> bool:
-    """Whether a check might run for ever. `if_unknown` is the answer for references that can't be followed here."""
+    """Whether a check might run forever. `if_unknown` is the answer for references that can't be followed here."""
     try:
         text = msgspec.json.encode(schema)
         if text.count(b"{") < MAX_NODES and not any(part in text for part in _COSTLY):
@@ -70,7 +70,7 @@ def is_unbounded(schema: dict[str, Any], *, if_unknown: bool = True) -> bool:
 
 
 def compile_bounded(schema: Any, *, if_unknown: bool = True) -> Validator | None:
-    """A validator; None for a schema that can't be compiled, or whose checks might run for ever."""
+    """A validator; None for a schema that can't be compiled, or whose checks might run forever."""
     from longshore.schema.validate import SchemaProblem, compile, measure
 
     try:

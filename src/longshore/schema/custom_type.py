@@ -32,7 +32,7 @@ class Describer(Protocol):
 
     def of(self, tp: Any) -> Schema: ...
     def foreign(self, schema: Schema) -> Schema: ...
-    def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema: ...
+    def record(self, origin: Any, slots: list[RecordSlot], *, array: bool, options: dict[str, Any]) -> Schema: ...
 
 
 class CustomType(type):
@@ -64,7 +64,7 @@ def make_custom_type(
 
 
 def decode_special(tp: Any, value: Any) -> Any:
-    """msgspec's hook: decode what it doesn't know. ValueError and TypeError become ValidationErrors with a path."""
+    """msgspec's hook: decode a type unknown to it. ValueError and TypeError become ValidationErrors with a path."""
     if isinstance(tp, CustomType):
         return tp.decode(value, decode_special)
     if is_model(tp):
@@ -219,13 +219,16 @@ def _attempt(member: Any, value: Any, hook: Hook) -> Iterable[Any]:
 
 
 def _lacks_tag(member: Any, value: Any) -> bool:
-    """By itself a Struct is decoded without its tag, too; in a union it is not."""
+    """Whether a value lacks its Struct's tag.
+
+    By itself a Struct is decoded without its tag, too; in a union it is not.
+    """
     config: Any = getattr(getattr(member, "origin", member), "__struct_config__", None)
     return config is not None and config.tag is not None and is_object(value) and config.tag_field not in value
 
 
 def _lost(value: Any, decoded: Any) -> int:
-    """How many keys of a value its decoded form has dropped, at any depth: records ignore keys that they don't know."""
+    """Count the keys of a value that its decoded form has dropped, at any depth: records ignore unknown keys."""
     try:
         return _missing(value, msgspec.to_builtins(decoded, enc_hook=encode_special, str_keys=True))
     except Exception:
@@ -259,7 +262,7 @@ def members(enum: type[Enum]) -> CustomType:
 # Records with a field that msgspec refuses
 
 
-class Slot(Struct, frozen=True):
+class RecordSlot(Struct, frozen=True):
     """One field of a record: its Python name, its JSON name, its ready type and its default."""
 
     name: str
@@ -269,7 +272,7 @@ class Slot(Struct, frozen=True):
     default: Any
 
 
-def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> CustomType:
+def record(origin: Any, slots: list[RecordSlot], *, array: bool, options: dict[str, Any]) -> CustomType:
     """A dataclass, TypedDict, NamedTuple, attrs class or Struct, decoded through a Struct with the same fields."""
     twin: list[type[Struct]] = []  # made at the first use: a recursive record's slots hold the custom type itself
 

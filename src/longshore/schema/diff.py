@@ -1,4 +1,4 @@
-"""Comparing what a server offered with what it offers now: every difference, and whether it breaks callers.
+"""Comparing the former and the present offers of a server: every difference, and whether it breaks callers.
 
 A surface is the dict that `longshore schema snapshot` and `assert_surface` keep in a file: the four lists, sorted, and
 the instructions. The same server has the same surface whatever the order of declaration.
@@ -55,7 +55,7 @@ class NotASurface(ValueError):
 
 
 def make_surface(parts: Mapping[str, Iterable[dict[str, Any]]], instructions: str | None) -> Surface:
-    """The surface of what a server lists."""
+    """The surface of a server's lists."""
     found: Surface = {}
     for part, key in KEYS.items():
         keyed = [(str(record.get(key, "")), _with_sorted_required(record)) for record in parts.get(part, ())]
@@ -128,7 +128,7 @@ def write_surface_file(surface: Surface) -> bytes:
 
 
 def count(surface: Surface) -> str:
-    """How many entries each part has: `tools: 3, prompts: 1`."""
+    """The number of entries in each part: `tools: 3, prompts: 1`."""
     return ", ".join(f"{part}: {len(surface[part])}" for part in KEYS if surface[part]) or "nothing"
 
 
@@ -164,7 +164,7 @@ class SurfaceChange(Struct, frozen=True):
 
 
 class Renamed(Struct, frozen=True):
-    """Earlier names that a server still accepts. Only a server loaded in Python says so."""
+    """Former names that a server still accepts. They are known only of a server loaded in Python."""
 
     tools: Mapping[str, str] = {}
     """Earlier name → name."""
@@ -178,7 +178,7 @@ NOTHING: Final = Renamed()
 
 
 def compare(old: Surface, new: Surface, renamed: Renamed = NOTHING) -> list[SurfaceChange]:
-    """Every difference, entry by entry. A part that one of them lacks is not compared."""
+    """Every difference, entry by entry. A part missing from one side is not compared."""
     parts = [part for part in KEYS if part in old and part in new]
     found = [change for part in parts for change in _compare_part(part, old[part], new[part], renamed)]
     before, after = old.get("instructions"), new.get("instructions")
@@ -280,7 +280,7 @@ def _compare_hints(old: Any, new: Any) -> list[str]:
 
 
 def _compare_tasks(old: Any, new: Any) -> list[str]:
-    """Why calls made as before, plain or as a task, are refused."""
+    """The reasons why calls made as before, plain or as a task, are refused."""
     before, after = (as_object(each).get("taskSupport", "forbidden") for each in (old, new))
     works = before == after or (after == "optional" and before in ("forbidden", "required"))
     return [] if works else [f"as a task it was {before} and is {after}"]
@@ -320,7 +320,7 @@ _ALONE: Final = frozenset(
         *("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"),
     )
 )
-"""Keywords that mean the same whatever stands beside them: without one, a schema accepts more."""
+"""Keywords whose meaning does not depend on others: without one, a schema accepts more."""
 _CURRENT: Final = "https://json-schema.org/draft/2020-12/schema"
 _INVOLVED: Final = re.compile(
     r'"(?:unevaluated\w+|\$id|\$anchor|\$dynamic\w+|\$recursive\w+)":|"\$ref": (?!"#/\$defs/[^/"]+")'
@@ -328,13 +328,14 @@ _INVOLVED: Final = re.compile(
 
 
 class _TooInvolved(Exception):
-    """The schemas can't be compared here; a person must."""
+    """The schemas can't be compared automatically."""
 
 
 def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
-    """Why callers may break: the new input refuses what they sent, or with `result`, they get what they don't know.
+    """The reasons why callers may break.
 
-    A result may have additional members.
+    The new input refuses their arguments, or with `result`, they get unknown members. A result may have additional
+    members.
     """
     before, after = (inlined(rewrite(modernised(each), _strip)) for each in (old, new))
     if same(before, after):
@@ -344,7 +345,7 @@ def incompatibilities(old: Any, new: Any, *, result: bool = False) -> list[str]:
             given, taken = (after, before) if result else (before, after)
             return list(_Comparison(given, taken, result).fit(given, taken, ""))
     except (TypeError, AttributeError, RecursionError, _TooInvolved):
-        pass  # something is not the object or list that it should be, or is nested without end
+        pass  # a keyword's value is not the object or list that it should be, or nested too deeply
     return [f"{'the result' if result else 'the whole'} is too involved to compare"]
 
 
@@ -365,7 +366,7 @@ def _strip(schema: Schema) -> Schema:
 
 
 class _Comparison:
-    """Why a value that is valid by `given` may be invalid by `taken`.
+    """Finds reasons why a value that is valid by `given` may be invalid by `taken`.
 
     For parameters `given` is the old schema and `taken` the new one; for results it is the other way round.
     """
@@ -456,7 +457,7 @@ def _follow(schema: Schema, root: Any) -> Any:
 
 
 def _is_looser(key: str, one: Any, other: Any) -> bool:
-    """Whether a changed or removed keyword refuses nothing that it accepted."""
+    """Whether a changed or removed keyword refuses nothing that it accepted before."""
     return key in _ALONE and _is_covered({} if one is UNSET else {key: one}, {} if other is UNSET else {key: other})
 
 

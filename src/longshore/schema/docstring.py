@@ -1,4 +1,4 @@
-"""A docstring -> the tool's description and those of its parameters.
+"""The description of a tool and of its parameters, read from a docstring.
 
 Four styles are read: Google (`Args:`), NumPy (`Parameters` over a rule), reST (`:param x:`) and plain, a block of
 `name: text` lines. Sections on results and exceptions are dropped: a model doesn't need them to choose a tool.
@@ -37,7 +37,7 @@ class Docstring(Struct, frozen=True):
 
 
 def parse(doc: str | None, names: Collection[str]) -> Docstring:
-    """Read a docstring. Only the names given are taken for parameters."""
+    """Read a docstring. Only the given names count as parameters."""
     lines = _clean(doc or "")
     kept: list[str] = []
     found: dict[str, str] = {}
@@ -121,7 +121,7 @@ def _read_items(block: list[str], names: Collection[str], *, ruled: bool) -> dic
 
 
 def _read_field(lines: list[str], index: int, names: Collection[str]) -> _Block | None:
-    """The field of reST that starts here. It goes on over blank lines only if indented ones follow."""
+    """The field of reST that starts here. It continues after blank lines only if indented ones follow."""
     field = _FIELD.fullmatch(lines[index].strip())
     if field is None or field[1] not in _REST_PARAMETERS | _REST_DROPPED:
         return None

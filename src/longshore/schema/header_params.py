@@ -1,4 +1,4 @@
-"""Arguments of a tool that HTTP clients repeat in headers: the marker, the schema keyword, and how both are read."""
+"""Arguments of a tool that HTTP clients repeat in headers: the marker, the schema keyword, and reading both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from longshore.schema.kinds import is_object
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
-    from longshore.schema.walk import Node
+    from longshore.schema.walk import Subschema
 
 ANNOTATION: Final = "x-mcp-header"
 """The keyword of an input schema that marks such an argument; its value is the header's name without `Mcp-Param-`."""
@@ -54,7 +54,7 @@ def header_params(schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
         if ANNOTATION.encode() not in msgspec.json.encode(schema):
             return ()
     except (TypeError, ValueError, RecursionError):
-        return ()  # not JSON: no client will see it, and sending it reports the fault
+        return ()  # not JSON: no client will get it, and sending it reports the error
     from longshore.protocol.http_headers import show_value
     from longshore.schema.walk import walk
 
@@ -70,7 +70,7 @@ def header_params(schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
     return tuple(found.values())
 
 
-def _param(node: Node) -> HeaderParam:
+def _param(node: Subschema) -> HeaderParam:
     from longshore.protocol.http_headers import PARAM, HeaderParam, show_value
 
     name, kind = node.schema[ANNOTATION], node.schema.get("type")

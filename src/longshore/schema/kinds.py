@@ -1,4 +1,4 @@
-"""Type guards for classes, JSON objects and JSON arrays, and members of values that may be anything."""
+"""Type guards for classes, JSON objects and JSON arrays, and reading members of unchecked values."""
 
 from __future__ import annotations
 

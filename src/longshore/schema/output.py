@@ -87,7 +87,7 @@ def read_output(returns: Any, *, passthrough: tuple[type, ...]) -> Output:
 
 
 def encode(value: Any) -> bytes:
-    """Any value as compact JSON, or `OutputMismatch` that says why it has none. Never calls `str()` on it."""
+    """Any value as compact JSON. Raises `OutputMismatch` with the reason if it has none. Never calls `str()` on it."""
     try:
         text = _encoder.encode(value)
         # msgspec writes NaN and the infinities as null; only then the value itself is checked.
@@ -189,7 +189,7 @@ TOKEN_CHARACTERS = 4
 
 
 def count_tokens(value: Any) -> int:
-    """About how many tokens a value costs a model that reads it as JSON. A value without a JSON form costs nothing."""
+    """The approximate number of tokens of a value's JSON for a model. A value without a JSON form costs nothing."""
     try:
         return -(-len(_encoder.encode(value).decode()) // TOKEN_CHARACTERS) if value else 0
     except Exception:

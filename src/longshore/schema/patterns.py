@@ -1,10 +1,10 @@
 """Patterns: matched in linear time here, and written so that JavaScript can read them.
 
-msgspec matches with `re`, which backtracks: 41 bytes keep `^(a+)+$` busy for ever, and nothing else runs meanwhile. So
-patterns are taken out of the types that msgspec decodes, and matched by the engine that checks authors' own schemas.
+msgspec matches with `re`, which backtracks: 41 bytes make `^(a+)+$` run forever, which blocks everything else. So
+patterns are removed from the types that msgspec decodes, and matched by the engine that checks authors' own schemas.
 They mean what they mean in the schema that clients see, as ECMAScript reads it: `\\d` is 0-9, `\\w` is ASCII, `$` is
-the very end. Python's syntax is close enough to be written by mistake: a group `(?P<n>…)`, an anchor `\\Z`, a
-needless `\\-`.
+the very end. Python's syntax is close enough to be written by mistake: a group `(?P<n>…)`, an anchor `\\Z`, a needless
+`\\-`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WAIVE: Final = 'waive={"E13": "why it is harmless"}'
 
 
 def read_pattern(pattern: str, patterns: Patterns) -> Matches:
-    """How the pattern is matched. SignatureProblem if that could run for ever and `patterns` doesn't allow it."""
+    """Decide how the pattern is matched. SignatureProblem if that could run forever and `patterns` doesn't allow it."""
     from longshore.schema.validate import compile_linear, interruptible
 
     found = _FLAGS.match(pattern)
@@ -63,7 +63,7 @@ _REFUSED: Final = {"\\": ("the escape", 2), "(": ("the group", 4), "[": ("the se
 def find_flaw(pattern: str) -> str:
     """The first part of a pattern that JavaScript refuses with the `u` flag; empty if none is found.
 
-    Each part is looked at by itself. Whether all together make a pattern is for the validator to say.
+    Each part is checked by itself. The validator decides whether the whole is a pattern.
     """
     at = 0
     while at < len(pattern) <= MAX_CHARS:
@@ -100,7 +100,7 @@ _ANCHORS: Final = {"A": "^", "Z": "$", "z": "$", "a": "\\x07"}
 
 
 def translate(pattern: str) -> str | None:
-    """A pattern of Python's as JavaScript writes it; None where that is not plain to see."""
+    """A pattern of Python's as JavaScript writes it; None if the translation is not certain."""
     if len(pattern) > MAX_CHARS:
         return None
     if not find_flaw(pattern) and "[]" not in pattern and "[^]" not in pattern:

@@ -54,7 +54,7 @@ def quote(value: Any) -> str:
 
 
 def _begun(value: Any, left: list[int]) -> Any:
-    """The beginning of a value that is shown: it may have megabytes, and be quoted for each of many alternatives."""
+    """The beginning of a value for a message: it may have megabytes, and be quoted for each of many alternatives."""
     left[0] -= 1
     if isinstance(value, str):
         return value[:SHOWN_CHARS]
@@ -191,12 +191,12 @@ def _pydantic_errors(error: BaseException | None) -> list[dict[str, Any]] | None
 
 
 def wrong_form(text: str, value: Any) -> str:
-    """The text of a decoder about a string in the wrong form, with the string."""
+    """The message about a string in the wrong form, with the string."""
     return f"{text}, got {quote(value)}" if text in _INVALID.values() and isinstance(value, str) else text
 
 
 def _say(text: str) -> str:
-    """A message of msgspec in our words."""
+    """A message of msgspec in plain words."""
     if text in _INVALID:
         return _INVALID[text]
     for pattern, say in _MESSAGES:

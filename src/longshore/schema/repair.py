@@ -1,4 +1,4 @@
-"""Repairs arguments that a tool refused, where the meaning is plain, and says what is wrong with the others.
+"""Repairs arguments that a tool refused if their meaning is certain, and describes the faults of the others.
 
 - An array or object as a JSON string, where no string is allowed. Also the arguments as a whole.
 - Null for an argument that may be left out and can't be null: some APIs make a model fill in everything.
@@ -36,13 +36,13 @@ Find = Callable[[Any], list[Violation]]
 
 
 class RepairResult(Struct, frozen=True):
-    """Arguments as the handler takes them, or the faults that prevent it."""
+    """The repaired arguments for the handler, or the faults that prevent it."""
 
     arguments: Any = None
     faults: tuple[str, ...] = ()
     """One line each, for the model. None: the arguments could be repaired."""
     notes: tuple[str, ...] = ()
-    """What was repaired, such as JSON inside a string. Paths, never values."""
+    """The repairs, such as JSON inside a string. Paths, never values."""
 
 
 def repair_raw(tool: str, raw: bytes | Raw, find: Find | None) -> RepairResult:
@@ -57,7 +57,7 @@ def repair_raw(tool: str, raw: bytes | Raw, find: Find | None) -> RepairResult:
 
 
 def repair_typed(tool: str, signature: Signature, raw: bytes | Raw) -> RepairResult:
-    """Repair the arguments of a typed tool. The decoder has the last word."""
+    """Repair the arguments of a typed tool. The decoder decides."""
     value, whole = _open(tool, raw)
     if whole.faults:
         return whole
@@ -101,7 +101,10 @@ def _open(tool: str, raw: bytes | Raw) -> tuple[dict[str, Any], RepairResult]:
 
 
 def repair(value: dict[str, Any], find: Find) -> tuple[list[Violation], tuple[str, ...]]:
-    """Repair a value in place, until it is valid or nothing helps. Returns what is left to repair, and what was."""
+    """Repair a value in place, until it is valid or no repair applies.
+
+    Returns the remaining violations, and the repairs.
+    """
     notes: list[str] = []
     violations = find(value)
     for _ in range(MAX_ROUNDS):

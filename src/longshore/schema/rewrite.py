@@ -1,7 +1,7 @@
 """Rewrites of a schema into keywords that more clients know.
 
-Pure functions: nothing is changed in place, and nothing raises, whatever the schema is. The lint rules repair schemas
-with them, and `client_forms` is composed of them.
+Pure functions: nothing is changed in place, and nothing raises for any schema. The lint rules repair schemas with them,
+and `client_forms` is composed of them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SWITCHES: Final = frozenset(("additionalProperties", "unevaluatedProperties", "a
 
 
 def with_object_root(schema: Any) -> Schema:
-    """`type: object` at the root: arguments are always an object."""
+    """Add `type: object` at the root: arguments are always an object."""
     if not is_object(schema):
         return {"type": "object"}
     return schema if schema.get("type") == "object" else {"type": "object", **without(schema, "type")}
 
 
 def without_booleans(schema: Any) -> Any:
-    """`{}` for true and `{"not": {}}` for false, wherever a boolean is a subschema but under a switch."""
+    """Write `{}` for true and `{"not": {}}` for false, wherever a boolean is a subschema but under a switch."""
 
     def spell(each: Any, keyword: str, _: Any) -> Any:
         if not isinstance(each, bool) or keyword in SWITCHES:
@@ -49,14 +49,17 @@ def without_booleans(schema: Any) -> Any:
 
 
 def with_items(schema: Any) -> Any:
-    """`items` for every array. A schema with `unevaluatedItems` stays as it is: `items` would evaluate all of them."""
+    """Add `items` to every array.
+
+    A schema with `unevaluatedItems` stays unchanged: `items` would evaluate all of them.
+    """
     if any("unevaluatedItems" in each for each in walk_objects(schema)):
         return schema
     return rewrite(schema, lambda each: _add(each, "array", "items"))
 
 
 def with_properties(schema: Any) -> Any:
-    """`properties` for every object."""
+    """Add `properties` to every object."""
     return rewrite(schema, lambda each: _add(each, "object", "properties"))
 
 

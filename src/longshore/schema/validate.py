@@ -36,7 +36,7 @@ DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class SchemaProblem(Exception):
-    """A schema can't be used. `what` and `fix` are one sentence each; the caller knows where."""
+    """A schema can't be used. `what` and `fix` are one sentence each; the caller knows its place."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(f"{what}; {fix}")
@@ -88,7 +88,7 @@ def measure(schema: dict[str, Any]) -> None:
     deep = SchemaProblem(f"the schema is nested deeper than {SCHEMA_DEPTH} levels", "move the inner parts to $defs")
     try:
         text = msgspec.json.encode(schema)
-    except RecursionError:  # it may hold itself
+    except RecursionError:  # it may contain itself
         raise deep from None
     except Exception:
         raise SchemaProblem(

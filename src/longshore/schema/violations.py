@@ -1,8 +1,8 @@
 """Finds where a value breaks its schema, in plain lines of `path: what was expected; what came; what was meant`.
 
-The validator's own list of errors is made as a whole before the first can be read, and each error has a copy of its
-part of the value, once more for every alternative around it. So all errors are asked for in a value of ordinary size,
-the first one in a larger value, and none beyond that.
+The validator creates its whole list of errors before the first can be read, and each error has a copy of its part of
+the value, once more for every alternative around it. So it is asked for all errors in a value of ordinary size, for the
+first one in a larger value, and for none beyond that.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Violation(Struct, frozen=True):
     options: tuple[Any, ...] = ()
     """The allowed values, if the value is none of them."""
     repair: Literal["parse", "omit"] | None = None
-    """What would make it valid: to parse the JSON inside a string, or to leave out a null."""
+    """The repair: to parse the JSON inside a string, or to leave out a null."""
 
     @property
     def line(self) -> str:
@@ -205,7 +205,7 @@ class ErrorFinder:
         return Violation(where, f"fits none of the allowed forms: {either(texts)}")
 
 
-# -- where an error comes from
+# -- the origin of an error
 
 
 def _trail(root: Any, error: Any) -> tuple[list[Any], list[int]]:
@@ -259,7 +259,7 @@ def _measure(value: Any) -> tuple[int, int]:
 
 
 def _parse(types: tuple[str, ...], value: Any) -> Literal["parse"] | None:
-    """`parse` for a string that looks like the JSON of the object or array that is wanted."""
+    """The parsed value of a string that looks like the JSON of the expected object or array."""
     wanted = "string" not in types and ("object" in types or "array" in types)
     return "parse" if wanted and isinstance(value, str) and value.lstrip().startswith(("[", "{")) else None
 

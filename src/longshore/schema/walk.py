@@ -1,6 +1,6 @@
 """The walker of JSON Schemas and the resolver of `$ref`: one budget for everything that goes through a schema.
 
-A schema may come from a stranger, so it may be of any depth and size, hold itself, and have anything in the place of a
+A schema may be untrusted, so it may be of any depth and size, contain itself, and have any value in the place of a
 subschema. Nothing here raises for that, except `SchemaTooLarge` where it is documented.
 """
 
@@ -48,7 +48,7 @@ class SchemaTooLarge(Exception):
     """A schema exceeds `MAX_DEPTH` or the number of nodes that the caller allows."""
 
 
-class Node(NamedTuple):
+class Subschema(NamedTuple):
     """A subschema and its place."""
 
     schema: Any
@@ -71,9 +71,9 @@ def subschemas(schema: Schema) -> Iterator[tuple[str, str | int | None, Any]]:
             yield keyword, None, value
 
 
-def walk(schema: Any) -> Iterator[Node]:
+def walk(schema: Any) -> Iterator[Subschema]:
     """Every subschema, the root first, outer before inner, in the order of the text; at most `MAX_NODES`."""
-    waiting = [Node(schema)]
+    waiting = [Subschema(schema)]
     for _ in range(MAX_NODES):
         if not waiting:
             return
@@ -81,7 +81,7 @@ def walk(schema: Any) -> Iterator[Node]:
         yield node
         if is_object(node.schema) and node.level < MAX_DEPTH:
             inner = [
-                Node(
+                Subschema(
                     each, (*node.path, keyword) if key is None else (*node.path, keyword, key), keyword, node.level + 1
                 )
                 for keyword, key, each in subschemas(node.schema)

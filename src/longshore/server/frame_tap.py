@@ -1,5 +1,7 @@
-"""A tap on the frames of all transports: whoever watches sees what comes in and goes out. While nobody does, a frame
-costs a look at `watchers`, and a chunk of frames on stdio no more."""
+"""A tap on the frames of all transports: watchers see the frames in both directions.
+
+Without watchers a frame, or a chunk of frames on stdio, costs one test of `watchers`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ class FrameTap:
         self.watchers: tuple[Watcher, ...] = ()
 
     def add(self, watcher: Watcher) -> Callable[[], None]:
-        """Show every frame to a watcher from now on; the result ends that."""
+        """Show every frame to a watcher from now on; the result is a function that stops it."""
         self.watchers = (*self.watchers, watcher)
         return lambda: self._remove(watcher)
 

@@ -1,4 +1,4 @@
-"""BM25: how well texts match words, any of which may be missing; and an index in memory.
+"""BM25: the score of texts for words, any of which may be missing; and an index in memory.
 
 A document has fields (a name, a text) with weights. For each term, the frequencies of the fields are added up, each
 multiplied by its weight and divided by the length of its text relative to the average; the sum is then saturated. With
@@ -88,9 +88,9 @@ class MemoryIndex(Generic[Id]):
         return self.best(scores, limit)
 
     def search_alternatives(self, queried: Iterable[Mapping[str, float]]) -> dict[Id, float]:
-        """The scores of documents for several things, each of which may be said by any of its terms.
+        """The scores of documents for several things, each with alternative terms.
 
-        Each term has a weight. A thing counts once, by the term that scores best; and a document that has more of the
+        Each term has a weight. A thing counts once, by its term with the best score; and a document with more of the
         things, by their worth, ranks before one that has one of them more often.
         """
         scores, shares, total = dict[Id, float](), dict[Id, float](), 0.0
@@ -102,7 +102,7 @@ class MemoryIndex(Generic[Id]):
             total += worth
             best = dict[Id, tuple[float, float]]()
             for term, frequencies in found.items():
-                # A common word is worth no more because it stands for a rare one.
+                # A common word is not worth more for being a synonym of a rare one.
                 value = terms[term] * min(worth, rarity(len(self._lengths), len(frequencies)))
                 for id_, frequency in frequencies.items():
                     score = (value * saturated(frequency), value)
@@ -129,7 +129,7 @@ class MemoryIndex(Generic[Id]):
         return found
 
     def _worth(self, terms: Mapping[str, float], found: Mapping[str, Mapping[Id, float]]) -> float:
-        """How rare a thing is: as its own word where documents have that, else as all that stands for it."""
+        """The rarity of a thing: by its own word where documents have that, else by all of its terms."""
         own = max(terms, key=lambda term: terms[term])
         having = found[own] if own in found else {id_ for each in found.values() for id_ in each}
         return rarity(len(self._lengths), len(having))

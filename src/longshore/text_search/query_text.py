@@ -46,5 +46,5 @@ def parse(text: str) -> QueryText:
 
 
 def plain(text: str) -> str:
-    """A text in which phrases are looked for: lower case, one space between words."""
+    """A text in the form in which phrases are searched: lower case, one space between words."""
     return " ".join(normalize("NFKC", text).casefold().split())

@@ -175,7 +175,7 @@ def _without_plural(word: str) -> str:
 
 
 def _without_past(word: str) -> str:
-    """The word without `ed` or `ing`, mended: `hopping` is hop, `hoping` hope, `rotating` rotate."""
+    """The word without `ed` or `ing`, corrected: `hopping` is hop, `hoping` hope, `rotating` rotate."""
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
     for ending in ("ed", "ing"):

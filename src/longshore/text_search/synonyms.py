@@ -1,4 +1,4 @@
-"""Words that people use for the same thing when they say what a program should do.
+"""Synonyms in requests to programs.
 
 General English of working with computers: files, pages, programs, messages, records. Each part up to a semicolon is
 one meaning, and a word may have several.
@@ -234,7 +234,7 @@ def _phrase_pattern() -> tuple[re.Pattern[str], dict[str, str]]:
 
 
 def _replace_phrases(text: str) -> str:
-    """A request with single words for phrases that mean something else than their words."""
+    """A request with single words for phrases with a meaning of their own."""
     pattern, meanings = _phrase_pattern()
     return pattern.sub(lambda found: meanings[found[0].lower()], text)
 
@@ -263,7 +263,7 @@ QUESTION_WORDS: Final = frozenset(
 
 
 def name_kinds(text: str) -> str:
-    """A request with the kinds of things that it names by an example, or asks for several of.
+    """A request with added words for the kinds of things that it names by an example, or in the plural.
 
     notes.txt is a file, 17 a number and APP-17 an issue; "which pages" asks for a list.
     """
@@ -275,15 +275,15 @@ def name_kinds(text: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Whether a request asks for something to be told, not for something to be done."""
+    """Whether a request asks for information, not for an action."""
     words = to_words(text[:200])
     return bool(words) and words[0].lower().partition("'")[0] in QUESTION_WORDS
 
 
 def read_request(text: str) -> list[dict[str, float]]:
-    """What a request in plain words is about: for each of its things the terms for it, each with its weight.
+    """The things that a request in plain words names: for each its terms with their weights.
 
-    Words like "where" and "why" count as what they ask for, and words that say little count little.
+    Words like "where" and "why" count as the thing that they ask for, and vague words have a low weight.
     """
     found = dict[str, dict[str, float]]()
     for word in to_words(_replace_phrases(text))[:QUERY_WORDS]:
@@ -298,7 +298,7 @@ def read_request(text: str) -> list[dict[str, float]]:
 
 
 def _adjective(adverb: str, meanings: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """What the adjective of an adverb stands for: slowly is slow."""
+    """The adjective of an adverb: slow for slowly."""
     if not adverb.lower().endswith("ly") or len(adverb) < _ADVERB_CHARACTERS:
         return frozenset()
     terms = terms_of_word(adverb[:-2])

@@ -1,7 +1,7 @@
 """Texts as terms: words, the parts of identifiers, stems, and pairs of characters where no spaces divide words.
 
-The same terms are made of what is stored and of what is asked, on every database; a change here needs a new `VERSION`,
-upon which stores index their texts again.
+Stored texts and queries are tokenized alike, on every database; a change here needs a new `VERSION`, which makes stores
+index their texts again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from longshore.text_search.stemming import stem
 VERSION: Final = 3
 """The version of these rules."""
 TERM_CHARACTERS: Final = 64
-"""Longer words are cut: nobody types them, and base64 would fill the index."""
+"""Longer words are cut: they occur in no query, and base64 would fill the index."""
 _REMEMBERED_WORDS: Final = 1 << 16
 """Words whose terms are remembered; most words of a project are among them."""
 
@@ -85,7 +85,7 @@ def terms_of_word(word: str) -> tuple[str, ...]:
     whole = word.casefold()[:TERM_CHARACTERS]
     if len(parts) <= 1:
         return (_stem(whole.strip("_.")),) if parts else ((whole,) if whole.strip("_.") else ())
-    # A part of one character says little, and the whole has it.
+    # A part of one character means little, and the whole has it.
     return (whole, *(_stem(part.casefold()[:TERM_CHARACTERS]) for part in parts if len(part) > 1))
 
 

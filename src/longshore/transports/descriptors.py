@@ -1,4 +1,4 @@
-"""The protocol's file descriptors, moved out of reach of tools.
+"""The protocol's file descriptors, moved to numbers that tools do not use.
 
 Fd 0 and 1 are moved before any tool runs: a `print`, a C library's write to fd 1 or a child that reads fd 0 must not
 reach the protocol. Afterwards fd 1 is stderr and fd 0 is /dev/null. Children do not inherit the moved ones.
@@ -26,7 +26,7 @@ def claim() -> tuple[int, int]:
         raise ConfigError(f"stdio: the standard input or output is closed; {fix}") from None
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    if null == 2:  # there was no stderr; now /dev/null is it
+    if null == 2:  # there was no stderr: now it is /dev/null
         os.set_inheritable(2, True)
     else:
         os.close(null)
@@ -40,7 +40,7 @@ def claim() -> tuple[int, int]:
 
 
 def _move(fd: int) -> int:
-    """A copy of a descriptor that is none of the standard three, of which some may be closed."""
+    """A copy of a descriptor with a number other than the standard three, of which some may be closed."""
     copy = os.dup(fd)
     if copy > 2:
         return copy
@@ -68,7 +68,7 @@ def _is_null(fd: int) -> bool:
 def unblock(fd: int) -> int:
     """A descriptor for the same peer on which writes don't block, without making a shared one non-blocking.
 
-    O_NONBLOCK belongs to the open file, which other processes may share. A FIFO is opened anew; a socket is set
+    O_NONBLOCK belongs to the open file, which other processes may share. A FIFO is opened again; a socket is set
     non-blocking unless stderr is the same one; a terminal or a file stays blocking.
     """
     mode = os.fstat(fd).st_mode

@@ -1,12 +1,12 @@
-"""A server process ends on SIGTERM, SIGINT, SIGHUP and with its parent, soon and for certain.
+"""A server process ends on SIGTERM, SIGINT, SIGHUP and with its parent, soon and without fail.
 
 The signal handler ends the loop, or raises `Stopped` where the main thread is outside of it. If the code there swallows
 that or blocks in C, a thread ends the process anyway. A second signal ends it at once. No child process survives any
 of these.
 
 Python runs a handler between two bytecodes. A signal that comes after the last of them and before a system call blocks
-would wait for the call to return, possibly for ever; so the kernel's part of the handler also writes to a pipe, and
-a thread that reads it interrupts the main thread until the handler has run.
+would wait for the call to return, possibly forever; so the kernel's part of the handler also writes to a pipe, and a
+thread that reads it interrupts the main thread until the handler has run.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Process:
             self._stop(signal.SIGTERM, frame)
 
     def _watch_signals(self, reader: int) -> None:
-        self.threads += 1  # not before it runs: until then the interpreter does not count it either
+        self.threads += 1  # only once it runs: before, the interpreter does not count it either
         while signals := os.read(reader, 64):
             if not set(signals).isdisjoint(STOP_SIGNALS) or os.getppid() != self._parent:
                 self._ensure_handled(signal.SIGTERM)
@@ -170,7 +170,7 @@ def import_asyncio() -> None:
 
 
 def release_threads(process: Process, limits: Limits) -> None:
-    """Limit how long a thread of a tool's can hold the process at its end."""
+    """Limit how long a tool's thread can delay the end of the process."""
     import sys
 
     threading = sys.modules.get("threading")

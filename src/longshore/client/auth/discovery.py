@@ -1,8 +1,8 @@
 """From a refused request to the authorization server: the challenge, then RFC 9728, then RFC 8414 or OpenID Connect.
 
 The URLs are asked in the order that the specification fixes, and the documents are checked against their source: the
-resource's metadata must be about this server, the authorization server's must name the very issuer that led there,
-byte for byte. Otherwise a server could pass off another's identity as its own.
+resource's metadata must be about this server, the authorization server's must name the very issuer that led there, byte
+for byte. Otherwise a server could claim the identity of another one.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def read_challenge(headers: Iterable[tuple[str, str]]) -> Challenge:
 
 
 def challenge_description(headers: Iterable[tuple[str, str]]) -> str:
-    """Why the server refuses, in its own words; empty if it does not say."""
+    """The server's own description of the refusal; empty if there is none."""
     said = (fields.get("error_description", "") for _, fields in parse_challenges(headers))
     return next(filter(None, said), "")
 

@@ -1,7 +1,7 @@
 """From a refused request to a token: TokenAuthorizer for any number of servers, ServerCredentials for each of them.
 
-Concurrent requests share one authorization. Each request remembers which token it was sent with: if another token has
-come meanwhile, the request is sent again with that one, and no one logs in.
+Concurrent requests share one authorization. Each request stores the token it was sent with: if there is another token
+meanwhile, the request is sent again with that one, without a login.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TokenAuthorizer:
         raise NotImplementedError
 
     def identify(self, server: AuthServer, client: Identity) -> Identity | None:  # noqa: ARG002
-        """The client that tokens belong to, with what proves it, to renew them; None if they can't be renewed."""
+        """The client that tokens belong to, with its proof of identity; None if tokens can't be renewed."""
         return None
 
     async def refused(self, server: AuthServer, client_id: str, error: str) -> None:
@@ -192,7 +192,7 @@ class ServerCredentials:
         return True
 
     async def _share(self, request: AuthRequest, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do the work, or wait for the work that is running: cancelling one request does not cancel it for others.
+        """Start the work, or await the same work in progress: cancelling one request does not cancel it for others.
 
         The client's deadlines stop if a person may have to log in.
         """
@@ -221,7 +221,7 @@ class ServerCredentials:
         task = self._flight.running("")
         if task is not None and self._must_finish and not self.waiting:
             await asyncio.wait((task,), timeout=CLOSE_SECONDS)
-        if task is not None and not self.waiting:  # none has come meanwhile, of another client
+        if task is not None and not self.waiting:  # no other client has stored newer ones meanwhile
             task.cancel()
             await asyncio.wait((task,), timeout=CLOSE_SECONDS)
 
@@ -253,7 +253,7 @@ class ServerCredentials:
             self._tokens = None
 
     async def _authorize(self, challenge: Challenge, renews: bool) -> None:
-        """After a refusal: renew the tokens, if that may help, else get a new authorization."""
+        """After a refusal: renew the tokens, if that may help, otherwise get a new authorization."""
         async with OAuthHttp(self._policy) as http:
             resource = await find_resource(http, self._server, challenge.metadata)
             issuer = self._choose_issuer(resource)

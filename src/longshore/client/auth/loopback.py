@@ -54,7 +54,7 @@ Connection: close
 
 
 class LoginTimeout(AuthorizationError):
-    """The browser did not come back in time: no one was there, or they saw a page that refuses the client."""
+    """The browser did not come back in time: the user was absent, or saw a page that refuses the client."""
 
     def __init__(self, hint: str = "") -> None:
         super().__init__(f"authorization: no one logged in within {SECONDS / 60:g} minutes; try again{hint}")
@@ -62,7 +62,7 @@ class LoginTimeout(AuthorizationError):
 
 @final
 class RedirectFunction:
-    """A function of the caller's, for machines without a browser: it gets the URL and returns where it led."""
+    """A function of the caller's, for machines without a browser: it gets the URL and returns the final one."""
 
     def __init__(self, function: Callable[[str], Any], uri: str) -> None:
         self._function = function
@@ -133,7 +133,7 @@ class LoopbackListener:
             raise LoginTimeout from None
 
     async def close(self) -> None:
-        """Stop listening. The last page has a moment to be sent."""
+        """Stop listening, after a short time for sending the last page."""
         if self._server is not None:
             self._server.close()
         await self._connections.wait(_PAGE_SECONDS)

@@ -73,7 +73,7 @@ class Registration(Struct, frozen=True, omit_defaults=True):
     client: Identity
     redirect: str
     scopes: tuple[str, ...] = ()
-    """Those that were registered: some servers allow no others."""
+    """The registered scopes: some servers allow no others."""
     expires: float = 0
 
 

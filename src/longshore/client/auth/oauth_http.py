@@ -1,9 +1,9 @@
-"""HTTP for OAuth: which URLs are fetched because a server names them (SSRF protection), and the client that does it.
+"""HTTP for OAuth: the rules for fetching URLs that a server names (SSRF protection), and the client that fetches them.
 
 Discovery is a chain of URLs that a server names. Without a policy, a server could have us send requests to anything
 that this machine can reach: its own services, its network, a cloud's metadata service. So a named URL must be https at
 a public address, and its host must resolve to a public address when we connect. A server on this machine may also name
-http on loopback, for development. A server in our own network may name places in it.
+http on loopback, for development. A server in our own network may name URLs in it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class UrlPolicy:
         return parts
 
     def may_be_internal(self, url: str) -> bool:
-        """Whether a URL may lead into our own network: the server is in it, or the caller named the URL."""
+        """Whether a URL may be in our own network: the server is in it, or the caller named the URL."""
         parts = plain_url(url)
         return self._is_internal or (parts is not None and origin_of(parts) in self._free)
 
@@ -142,7 +142,7 @@ def well_known(url: SplitResult, name: str, *, path: bool) -> str:
 
 
 def shown(text: str) -> str:
-    """Foreign text for an error: short, on one line."""
+    """Text of others for an error: short, on one line."""
     return ascii(text if len(text) <= 120 else text[:120] + "…")
 
 
@@ -179,18 +179,18 @@ class OAuthHttp:
         await self._any.close()
 
     async def get(self, url: str, what: str) -> OAuthResponse:
-        """Fetch a document. Raises AuthorizationError if there is no response, whatever its status."""
+        """Fetch a document. Raises AuthorizationError if there is no response; any status is returned."""
         return await self._fetch("GET", url, what, [("MCP-Protocol-Version", MODERN[-1])])
 
     async def post_form(
         self, url: str, what: str, form: Mapping[str, str], headers: Headers, *, given: bool = False
     ) -> OAuthResponse:
-        """Post a form, as token endpoints want it. `given`: the caller gave the URL, and no server named it."""
+        """Post a form, the format of token endpoints. `given`: the caller gave the URL, no server named it."""
         headers = [("Content-Type", "application/x-www-form-urlencoded"), *headers]
         return await self._fetch("POST", url, what, headers, urlencode(form).encode(), given=given)
 
     async def post_json(self, url: str, what: str, document: Mapping[str, Any]) -> OAuthResponse:
-        """Post a JSON document, as registration endpoints want it."""
+        """Post a JSON document, the format of registration endpoints."""
         headers = [("Content-Type", "application/json")]
         return await self._fetch("POST", url, what, headers, msgspec.json.encode(document))
 
@@ -220,7 +220,7 @@ class OAuthHttp:
 def explain_refusal(response: OAuthResponse, secrets: Iterable[str | None] = ()) -> str:
     """The error code and description of an OAuth endpoint, short and on one line.
 
-    It may quote what it was sent. Secrets are removed before the text is cut: a part of one is still secret.
+    It may quote the request. Secrets are removed before the text is cut: a part of one is still secret.
     """
     if not response.text("error"):
         redirect = "; redirects are not followed" if 300 <= response.status < 400 else ""
@@ -233,6 +233,6 @@ def explain_refusal(response: OAuthResponse, secrets: Iterable[str | None] = ())
 
 
 def one_line(text: str) -> str:
-    """An error and its description, which others wrote, as one line of printable characters."""
+    """An error and its description, written by others, as one line of printable characters."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text).split()).removesuffix(":")
     return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + "…"

@@ -59,7 +59,7 @@ class Storage(Protocol):
 
 @final
 class MemoryStorage:
-    """Stores records until the process ends."""
+    """Stores records in the memory of the process."""
 
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}

@@ -34,7 +34,7 @@ METHODS = (BASIC, POST, NONE, PRIVATE_KEY)
 
 
 class Identity(Struct, frozen=True, omit_defaults=True):
-    """A client's identifier at one issuer, with what proves it. Its text shows no secret."""
+    """A client's identifier at one issuer, with its secret or key. Its text shows no secret."""
 
     client_id: str
     secret: str | None = None
@@ -50,7 +50,7 @@ class Identity(Struct, frozen=True, omit_defaults=True):
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
-    """An access token, its refresh token, and for what they were issued. Its text shows no token."""
+    """An access token, its refresh token, and the server and scopes they were issued for. Its text shows no token."""
 
     access: str
     kind: str
@@ -113,7 +113,7 @@ def refusal(what: str, error: str, status: int) -> AuthorizationError:
 def _authenticate(identity: Identity, server: AuthServer) -> tuple[Headers, dict[str, str]]:
     """The headers and form fields that authenticate the client. Raises AuthorizationError."""
     method = _choose_method(identity, server)
-    fields = {"client_id": identity.client_id}  # beside Basic too: the official SDK's server wants it
+    fields = {"client_id": identity.client_id}  # in addition to Basic: the official SDK's server requires it
     if method == BASIC:
         return [basic_header(identity.client_id, identity.secret or "")], fields
     if method == POST:
@@ -142,7 +142,7 @@ def _choose_method(identity: Identity, server: AuthServer) -> str:
     if identity.private_key is not None:
         own = [PRIVATE_KEY]
     elif identity.secret is not None:
-        own = [BASIC, POST, NONE]  # some issue a secret to every client and want none of it
+        own = [BASIC, POST, NONE]  # some issue a secret to every client and then expect none
     else:
         return NONE
     supported = server.auth_methods or own

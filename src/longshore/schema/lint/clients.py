@@ -18,7 +18,7 @@ from longshore.schema.lint.tool_list import TYPES, Json, types_of
 
 ClientName = Literal["claude", "codex", "gemini", "vscode", "cursor", "openai"]
 Cost = Literal["", "tool", "list", "request"]
-"""What is lost: nothing, the tool, all tools of the server, or every request while the server is connected."""
+"""The loss: nothing, the tool, all tools of the server, or every request while the server is connected."""
 
 MCP_NAME_CHARS: Final = 128
 """The longest name of a tool in MCP, and of the whole name for Anthropic's API."""
@@ -35,7 +35,7 @@ CODEX_KEYWORDS: Final = frozenset(
 
 
 class ClientEffect(Struct, frozen=True):
-    """Something that a client does to a tool: it changes a schema (`change`), or can't use what breaks `rule`."""
+    """An effect of a client on a tool: it changes a schema (`change`), or can't use tools that break `rule`."""
 
     rule: str
     """The rule that warns of it, if there is one."""
@@ -51,14 +51,14 @@ class ClientEffect(Struct, frozen=True):
 
 
 class ClientProfile(Struct, frozen=True, kw_only=True):
-    """Everything known about a client."""
+    """The known behaviour of a client."""
 
     title: str
     profile: Profile
     known: str
     """The evidence."""
     prefix: str = ""
-    """What the model sees before the tool's name; `{}` stands for the server's name."""
+    """The text before the tool's name as the model sees it; `{}` stands for the server's name."""
     replaced: str = r"[^\s\S]"
     """Characters of names that become `_`."""
     server_chars: int | None = None
@@ -75,7 +75,7 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     accepts: str = r"[\s\S]*"
     """A pattern for the whole name."""
     refused_name: ClientEffect | None = None
-    """What happens to a name that `accepts` or `joined_chars` excludes."""
+    """The treatment of a name that `accepts` or `joined_chars` excludes."""
     first_wins: bool = False
     """Whether the first of two tools with one name wins. False: it is not known."""
     schema_key: str = "parameters"

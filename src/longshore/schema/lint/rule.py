@@ -1,4 +1,4 @@
-"""A lint rule: what must hold, for which clients, the evidence, a good and a bad example; and a finding."""
+"""A lint rule: its condition, its clients, the evidence, a good and a bad example; and a finding."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ Mend = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class RuleText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The words of a rule, and its examples."""
+    """The texts of a rule, and its examples."""
 
     title: str
-    """What must hold: a short sentence."""
+    """The requirement: a short sentence."""
     level: Level
     profiles: tuple[Profile, ...]
     why: str
-    """What happens to a tool that breaks it."""
+    """The effect on a tool that breaks it."""
     evidence: str
     """Where that was measured or is written: a client's version, a revision of MCP, an issue's number."""
     fix: str
@@ -63,7 +63,7 @@ class RuleText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Rule(RuleText, frozen=True, kw_only=True):
     """`check` looks at one tool, `whole` at the server; a rule has one of them, or both.
 
-    `mend` returns a tool that keeps the rule and means the same, or the same tool if there is none.
+    `mend` returns an equivalent tool that follows the rule, or the same tool if there is none.
     """
 
     id: str

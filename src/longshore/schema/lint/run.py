@@ -1,4 +1,4 @@
-"""Checking a server's tools against the rules, and mending them."""
+"""Checking a server's tools against the rules, and fixing them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def find_rule(id: str) -> Rule | None:
 def mend(
     server: ToolList, profiles: Collection[Profile], waived: Mapping[str, str]
 ) -> tuple[ToolList, dict[str, list[str]]]:
-    """The tools mended as far as their meaning stays the same, and tool → rules. Waived findings are left."""
+    """Fix the tools as far as their meaning stays the same; return them, and the rules by tool.
+
+    Waived findings stay.
+    """
     done: dict[str, list[str]] = {}
 
     def mend_once(tool: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A server's tools as a client hands them to its model: their names there, what is cut, changed or lost."""
+"""A server's tools as a client presents them to its model: their names, and what is cut, changed or lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RULES: Final = {rule.id: rule for rule in RULES}
 
 
 class ObservedEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that the client does to a tool, or to the list."""
+    """One effect of the client on the tool, or on the list."""
 
     what: str
     known: str
@@ -76,7 +76,7 @@ class ClientView(Struct, frozen=True, kw_only=True):
 
 
 def view_as(server: ToolList, client: ClientName) -> ClientView:
-    """The tools as this client hands them on. Each tool may be any JSON value."""
+    """The tools as this client passes them on. Each tool may be any JSON value."""
     profile, marks, taken = CLIENTS[client], list[ObservedEffect](), dict[str, str]()
     instructions = _cut_text(server.instructions, "instructions", profile, marks)
     tools = [_view_tool(LintedTool(tool, server), profile, taken) for tool in server.tools]
@@ -191,7 +191,7 @@ def _cut_text(text: str | None, path: str, profile: ClientProfile, marks: list[O
 
 
 class _Rewriting:
-    """Changes a schema as the client does. Beyond MAX_NODES and MAX_DEPTH it stays as it came."""
+    """Changes a schema as the client does. Beyond MAX_NODES and MAX_DEPTH it stays unchanged."""
 
     def __init__(self, profile: ClientProfile, marks: list[ObservedEffect]) -> None:
         self._effects = [(effect, effect.change) for effect in profile.effects if effect.change is not None]

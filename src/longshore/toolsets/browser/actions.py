@@ -16,7 +16,7 @@ from longshore.toolsets.browser.frames import Frame
 from longshore.toolsets.browser.keys import modifier_bits, press_events, type_events
 from longshore.toolsets.browser.page import Dialogs, Page
 from longshore.toolsets.browser.script import Candidate, Located, OptionFound, SliderValue, quote
-from longshore.toolsets.browser.settling import Watch
+from longshore.toolsets.browser.settling import ActivityWatch
 
 READY_SECONDS: Final = 2.0
 """How long an element may take to be visible, enabled, still and uncovered."""
@@ -49,7 +49,7 @@ _BUTTON_BITS: Final = {"left": 1, "right": 2, "middle": 4}
 Value = str | float | bool
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class ElementTarget(Struct, frozen=True, kw_only=True):
     """An element: by ref, CSS selector, text (with a role, if given), or the label of a form field."""
 
     ref: str | None = None
@@ -59,7 +59,7 @@ class Target(Struct, frozen=True, kw_only=True):
     label: str | None = None
 
     def query(self) -> dict[str, str]:
-        """As the page script takes it."""
+        """The target as the page script takes it."""
         fields = {"ref": self.ref, "selector": self.selector, "text": self.text, "label": self.label}
         given = {name: value for name, value in fields.items() if value is not None}
         if len(given) != 1:
@@ -75,14 +75,14 @@ class Point(Struct, frozen=True):
 
 
 class Click(Struct, frozen=True, kw_only=True):
-    target: Target | Point
+    target: ElementTarget | Point
     button: Button = "left"
     count: int = 1
     modifiers: list[str] = []
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    target: Target
+    target: ElementTarget
     value: Value
 
 
@@ -95,42 +95,42 @@ class Type(Struct, frozen=True, kw_only=True):
     """Type a text key by key, into an element or where the focus is."""
 
     text: str
-    target: Target | None = None
+    target: ElementTarget | None = None
 
 
 class Press(Struct, frozen=True, kw_only=True):
     keys: list[str]
-    target: Target | None = None
+    target: ElementTarget | None = None
 
 
 class Hover(Struct, frozen=True, kw_only=True):
-    target: Target | Point
+    target: ElementTarget | Point
 
 
 class Drag(Struct, frozen=True, kw_only=True):
-    target: Target | Point
-    to: Target | Point
+    target: ElementTarget | Point
+    to: ElementTarget | Point
 
 
 class Scroll(Struct, frozen=True, kw_only=True):
     """Scroll an element into view, or by pixels, at an element or in the window."""
 
-    target: Target | None = None
+    target: ElementTarget | None = None
     x: float = 0
     y: float = 0
 
 
 class Select(Struct, frozen=True, kw_only=True):
-    target: Target
+    target: ElementTarget
     values: list[str]
 
 
 class Wait(Struct, frozen=True, kw_only=True):
-    """Wait until all that is given holds. `seconds` is the most to wait, or alone the time to wait."""
+    """Wait until all of these conditions hold. `seconds` is the most to wait, or alone the time to wait."""
 
     text: str | None = None
     text_gone: str | None = None
-    target: Target | None = None
+    target: ElementTarget | None = None
     url: str | None = None
     expression: str | None = None
     idle: bool = False
@@ -144,11 +144,11 @@ class Upload(Struct, frozen=True, kw_only=True):
     """
 
     paths: list[str]
-    target: Target | None = None
+    target: ElementTarget | None = None
 
 
 class AnswerDialog(Struct, frozen=True, kw_only=True):
-    """How to answer the next dialog that no step before this one is for."""
+    """How to answer the next dialog that no earlier step answers."""
 
     accept: bool = True
     text: str | None = None
@@ -218,7 +218,7 @@ class Actions:
 
     # -- elements
 
-    async def find(self, target: Target) -> Element:
+    async def find(self, target: ElementTarget) -> Element:
         """The element of a target: in the frame of its ref, in the main frame, or in the only other one that has it."""
         query = target.query()
         if target.ref is not None:
@@ -235,7 +235,7 @@ class Actions:
         return self._found(found[0] if found else main, query)
 
     async def _locate_in_time(self, frame: Frame, query: dict[str, str]) -> tuple[Frame, Located] | None:
-        """What a frame beside the main one has; None if it does not answer."""
+        """The element in a frame beside the main one; None if the frame does not answer."""
         try:
             async with asyncio.timeout(FRAME_SECONDS):
                 return await self._locate(frame, query)
@@ -257,8 +257,8 @@ class Actions:
         """The element itself, as an object of our own world."""
         return await self._frames.use(element.frame, lambda script: script.element(element.ref))
 
-    async def _point(self, target: Target | Point, action: str) -> tuple[float, float, str]:
-        """A point of the window to act at, and what is there."""
+    async def _point(self, target: ElementTarget | Point, action: str) -> tuple[float, float, str]:
+        """A point of the window to act at, and the element there."""
         if isinstance(target, Point):
             what, view = f"the point {target.x:g},{target.y:g}", await self._view()
             width, height = view["clientWidth"], view["clientHeight"]
@@ -311,8 +311,8 @@ class Actions:
         with_button = "" if step.button == "left" else f" with the {step.button} button"
         return f"{verb} {what}{with_button}"
 
-    async def _move_to(self, target: Target | Point, modifiers: int) -> tuple[float, float, str]:
-        """Move the pointer to where a click is to be, and return that point and what is there."""
+    async def _move_to(self, target: ElementTarget | Point, modifiers: int) -> tuple[float, float, str]:
+        """Move the pointer to the point of a click, and return that point and the element there."""
         if isinstance(target, Point):
             x, y, what = await self._point(target, "click")
             await self._page.input([_mouse("mouseMoved", x, y, modifiers=modifiers)])
@@ -326,7 +326,7 @@ class Actions:
             if element.frame.parent is None:
                 has_arrived = moves == MOST_MOVES or await self._is_at(element, x, y)
             else:
-                # A frame that is new in its process gets no input for a moment.
+                # A frame that is new in its process gets no input at first.
                 moved = await self._frames.use(element.frame, lambda script: script.has_pointer())
                 has_arrived = moved or time.monotonic() >= until
             if has_arrived:
@@ -339,7 +339,7 @@ class Actions:
     async def _drag(self, step: Drag) -> str:
         x, y, what = await self._point(step.target, "hover")
         to_x, to_y, where = await self._point(step.to, "none")
-        x, y, what = await self._point(step.target, "hover")  # the second may have scrolled the first
+        x, y, what = await self._point(step.target, "hover")  # the second call may have scrolled the first element
         await self._page.input([_mouse("mouseMoved", x, y), _mouse("mousePressed", x, y, "left", 1)])
         try:
             # A native drag takes over after the first moves, so these are awaited one by one.
@@ -387,7 +387,10 @@ class Actions:
             raise _after(filled, problem) from None
 
     async def _fill_at_once(self, fields: list[Field]) -> list[Element]:
-        """The first fields that one call fills, in the main frame. Raises PageError for a box clicked in vain."""
+        """The first fields that one call fills, in the main frame.
+
+        Raises PageError for a box that did not change when it was clicked.
+        """
         given = [{"target": field.target.query(), "value": field.value} for field in fields]
         main = self._frames.main
         found = await self._frames.use(main, lambda script: script.fill(given))
@@ -403,7 +406,7 @@ class Actions:
         self.frame = field.frame
         how = await self._frames.use(field.frame, lambda script: script.submit(field.ref))
         if how.ref:
-            await self._click(Click(target=Target(ref=how.ref)))
+            await self._click(Click(target=ElementTarget(ref=how.ref)))
         elif how.enter:
             await self._focus(field)
             await self._page.input(press_events("Enter"))
@@ -431,25 +434,25 @@ class Actions:
             raise PageError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
         is_text = element.tag in ("input", "textarea") and element.type in ("", "text", "search", "tel", "textarea")
         if is_text and text and not told.shown:
-            await self._replace_text(element, text)  # the page undid it: it may want real keys
+            await self._replace_text(element, text)  # the page reverted it: it may require real key events
 
     def _keep_secret(self, element: Element, text: str) -> None:
-        """A form may send what is entered in a password field in its address."""
+        """Keep the value of a password field secret: a form may send it in its address."""
         if element.secret:
             self._page.log.secrets.add(text)
 
     async def _fill_combobox(self, element: Element, text: str) -> None:
-        """Type into a field with suggestions, and take the one that is exactly what was typed."""
+        """Type into a field with suggestions, and choose the one that equals the text."""
         watch = self._page.activity.watch()
         try:
             await self._replace_text(element, text)
             if text and element.type != "search" and (ref := await self._suggestion(element, text, watch)):
-                await self._click(Click(target=Target(ref=ref)))
+                await self._click(Click(target=ElementTarget(ref=ref)))
         finally:
             self._page.activity.unwatch(watch)
 
-    async def _suggestion(self, element: Element, text: str, watch: Watch) -> str:
-        """The ref of the option that a page suggests for a text, waited for while the page asks its server."""
+    async def _suggestion(self, element: Element, text: str, watch: ActivityWatch) -> str:
+        """The ref of the option that a page suggests for a text; waits while the page asks its server."""
         started = time.monotonic()
         while True:
             seen = watch.started
@@ -464,17 +467,17 @@ class Actions:
 
     async def _choose_option(self, element: Element, text: str) -> None:
         """Open the list of a field that is no form element, and click an option."""
-        await self._click(Click(target=Target(ref=element.ref)))
+        await self._click(Click(target=ElementTarget(ref=element.ref)))
         found = await self._option(element, text)
         if not found.ref:
             if found.open:
                 await self._page.input(press_events("Escape"))
             options = ", ".join(f'"{clean(each, 60)}"' for each in found.options)
             raise PageError(f'{element}: has no option "{clean(text, 60)}"{f"; it has {options}" if options else ""}')
-        await self._click(Click(target=Target(ref=found.ref)))
+        await self._click(Click(target=ElementTarget(ref=found.ref)))
 
     async def _option(self, element: Element, name: str) -> OptionFound:
-        """An option of the list that a field has opened, waited for while the list loads."""
+        """An option of the list that a field has opened; waits while the list loads."""
         started = time.monotonic()
         while True:
             found = await self._frames.use(element.frame, lambda script: script.option(element.ref, name))
@@ -559,7 +562,7 @@ class Actions:
         reason = ""
         while (missing := await self._missing(step, until)) is not None:
             if not reason or missing != NOT_ENDED:
-                reason = missing  # the last look may have too little time: what the one before saw is more
+                reason = missing  # The last snapshot may run out of time: the result of the one before says more.
             if time.monotonic() >= until:
                 raise ToolError(f"waited {step.seconds:g} s, and {reason}; look at the page with a snapshot")
             await asyncio.sleep(RETRY_SECONDS)
@@ -578,7 +581,7 @@ class Actions:
         return "It is there" if step.text or step.target else "The wait is over"
 
     async def _missing(self, step: Wait, until: float) -> str | None:
-        """What does not hold yet."""
+        """The conditions that do not hold yet, in words."""
         if step.url is not None and step.url not in self._frames.main.url:
             return f"the address is {clean(self._page.log.mask(self._frames.main.url))}"
         if step.text is not None and not await self._check({"text": step.text}):
@@ -594,11 +597,11 @@ class Actions:
                 if not await holds(self._page, step.expression, max(RETRY_SECONDS, until - time.monotonic())):
                     return "the expression is not true"
             except (CdpError, TimeoutError):
-                return NOT_ENDED  # or the document is just being replaced
+                return NOT_ENDED  # or the document is being replaced
         return None
 
     async def _check(self, query: dict[str, str]) -> bool:
-        """Whether something is in any frame."""
+        """Whether a condition holds in any frame."""
         frames = [self._frames.of_ref(query["ref"])] if "ref" in query else list(self._frames)
         for frame in frames:
             try:
@@ -662,7 +665,7 @@ def _after(filled: list[Element], problem: ToolError) -> ToolError:
 
 
 def _listed(candidates: list[Candidate]) -> str:
-    """The elements that a target can be replaced by, as the end of an error."""
+    """The elements that could replace a target, as the end of an error."""
     names = [f'{each.role} "{clean(each.name, 60)}" {each.ref}' for each in candidates[:5]]
     return f"; there is {', '.join(names)}" if names else "; take a snapshot or find it by text"
 

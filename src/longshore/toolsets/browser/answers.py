@@ -1,4 +1,4 @@
-"""How the browser tools answer: the page's text within a fence that it can't forge, and what an action did."""
+"""The answers of the browser tools: the page's text within a fence that it can't forge, and effects of an action."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final, Literal
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens, fit_ends
 from longshore.toolsets.browser.events import clean, without_unseen
-from longshore.toolsets.browser.snapshot import Line, fold_behind, outline, render, shorten_texts
+from longshore.toolsets.browser.snapshot import SnapshotLine, fold_behind, outline, render, shorten_texts
 from longshore.toolsets.browser.tab import Arrival, Outcome
 
 Shown = Literal["none", "auto", "full"]
-"""What a navigation shows of its page."""
+"""The tokens of a page's text in the answer of a navigation."""
 FENCE_TOKENS: Final = 60
 """The room for the fence around a page's text. A longer address is cut."""
 LEAST_ANSWER: Final = LEAST_TOKENS + FENCE_TOKENS
@@ -36,11 +36,11 @@ def origin_of(url: str) -> str:
 
 
 def room_for_page(max_tokens: int) -> int:
-    """The tokens that are left for a page's text within the fence."""
+    """The tokens left for a page's text within the fence."""
     return max_tokens - FENCE_TOKENS
 
 
-def show_page(lines: Sequence[Line], max_tokens: int) -> str:
+def show_page(lines: Sequence[SnapshotLine], max_tokens: int) -> str:
     """The page's lines with long texts cut if they fit, else its outline."""
     lines = fold_behind(lines)
     shorter, is_cut = shorten_texts(lines)
@@ -51,7 +51,7 @@ def show_page(lines: Sequence[Line], max_tokens: int) -> str:
 
 
 def show_arrival(arrival: Arrival, notes: Iterable[str], max_tokens: int, shown: Shown = "auto") -> str:
-    """What came of a navigation, and the page."""
+    """The result of a navigation, and the page."""
     head = [f"{arrival.url} {arrival.title!r}"]
     head += [arrival.note] if arrival.note else []
     head = [*notes, *head, *show_events(arrival.events)]
@@ -66,7 +66,7 @@ def show_arrival(arrival: Arrival, notes: Iterable[str], max_tokens: int, shown:
 
 
 def show_outcome(outcome: Outcome, notes: Iterable[str], max_tokens: int) -> str:
-    """What steps did, and what changed."""
+    """The result of steps, and the changes of the page."""
     head = [outcome.line]
     if outcome.failed:
         head.append(f"then failed: {outcome.failed}")

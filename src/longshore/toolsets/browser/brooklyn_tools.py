@@ -1,4 +1,4 @@
-"""Tools under Brooklyn's names, with its parameters. They are in no list, and answer with a JSON object as text."""
+"""Tools under Brooklyn's names, with its parameters. They are unlisted, and answer with a JSON object as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from longshore.registry.token_budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_T
 from longshore.registry.toolset import tool
 from longshore.server.context import Context
 from longshore.toolsets.browser import actions
-from longshore.toolsets.browser.actions import Target
+from longshore.toolsets.browser.actions import ElementTarget
 from longshore.toolsets.browser.answers import origin_of
 from longshore.toolsets.browser.browsers import Browsers, Used
 from longshore.toolsets.browser.events import PageError, clean
@@ -66,7 +66,7 @@ class Viewport(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BrooklynTools:
-    """What `BrowserTools` offers under Brooklyn's names."""
+    """The tools of `BrowserTools` under Brooklyn's names."""
 
     options: BrowserOptions
     _browsers: Browsers
@@ -158,7 +158,7 @@ class BrooklynTools:
     ) -> str:
         """Click an element and wait for what the click starts."""
         async with self._use_for_brooklyn(ctx, browserId, target) as used:
-            return await _act(used, selector, timeout / 1000, actions.Click(target=Target(selector=selector)))
+            return await _act(used, selector, timeout / 1000, actions.Click(target=ElementTarget(selector=selector)))
 
     @tool(category="interaction", effects="write", timeout=CALL_SECONDS, open_world=True, listed=False)
     async def fill_text(
@@ -172,7 +172,7 @@ class BrooklynTools:
         timeout: Timeout = 5000,
     ) -> str:
         """Fill a form field with text, in place of what is in it unless clearFirst is false."""
-        where = Target(selector=selector)
+        where = ElementTarget(selector=selector)
         steps: list[actions.Step] = [actions.Fill(fields=[actions.Field(target=where, value=text)])]
         if not clearFirst:
             steps = [actions.Press(keys=["Control+End"], target=where), actions.Type(text=text, target=where)]
@@ -288,7 +288,7 @@ class BrooklynTools:
         """Capture a screenshot and store it as a file, to which the answer links."""
         if outputPath is not None:
             raise ToolError("outputPath can't be chosen here; leave it out, the answer links the file")
-        part, seconds = None if selector is None else Target(selector=selector), timeout / 1000
+        part, seconds = None if selector is None else ElementTarget(selector=selector), timeout / 1000
         async with self._use_for_brooklyn(ctx, browserId, target) as used:
             shot = await used.tab.screenshot(type, quality, None, fullPage, part, seconds)
             small = None
@@ -302,7 +302,7 @@ class BrooklynTools:
 
     @asynccontextmanager
     async def _use_for_brooklyn(self, ctx: Context, id: str | None, target: Strategy) -> AsyncGenerator[Used]:
-        """The browser and tab that a call means. A ToolTimeout that is raised meanwhile names the parameter of here."""
+        """The browser and tab of a call. A ToolTimeout raised meanwhile names the parameter of the Brooklyn tool."""
         async with self._browsers.use(ctx.principal.name, id, target, None) as used:
             try:
                 yield used
@@ -312,7 +312,7 @@ class BrooklynTools:
 
 async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) -> str:
     """Wait until an element is visible, then act on it. Raises ToolError for any step that fails."""
-    appears = actions.Wait(target=Target(selector=selector), seconds=seconds)
+    appears = actions.Wait(target=ElementTarget(selector=selector), seconds=seconds)
     outcome = await used.tab.act(appears, *steps, seconds=seconds + EFFECT_SECONDS)
     if outcome.failed is not None:
         raise PageError(outcome.failed)
@@ -322,7 +322,7 @@ async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) 
 
 
 async def _becomes_true(tab: Tab, expression: str, seconds: float) -> bool:
-    """Whether an expression of ours becomes true in time."""
+    """Whether an expression of this module becomes true in time."""
     until = monotonic() + seconds
     while await tab.evaluate(expression) != "true":
         if monotonic() >= until:
@@ -365,7 +365,7 @@ def _object(id: str | None, notes: Iterable[str], fields: dict[str, Any], from_p
 
 
 def _fit_value(text: str) -> Any:
-    """The value of a script; its text, cut, if it is too long; the text of what JSON has no value for."""
+    """The value of a script; if it is too long, its text, cut; as text if JSON has no value for it."""
     if count_tokens(text) > DEFAULT_TOKENS:
         return fit_ends(text, DEFAULT_TOKENS)
     if text == "undefined":

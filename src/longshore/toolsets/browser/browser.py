@@ -9,7 +9,7 @@ from typing import Final, Protocol, final
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed, Params
+from longshore.toolsets.browser.connection import CdpConnection, CdpError, ConnectionClosed, Params
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.events import clean
 from longshore.toolsets.browser.masking import Secrets
@@ -26,19 +26,19 @@ MOST_REFUSED: Final = 10
 """Popups that are closed during one call, before the page that opens them is given up."""
 
 
-class Engine(Protocol):
-    """A running browser: one that we started, or an attachment to another's."""
+class BrowserEngine(Protocol):
+    """A running browser: one that this server started, or an attachment to another one."""
 
     @property
-    def connection(self) -> Connection: ...
+    def connection(self) -> CdpConnection: ...
     async def end(self) -> None: ...
 
 
 @final
 class Attachment:
-    """A browser that somebody else started. It is never closed, only left."""
+    """A running browser that this server did not start. It is detached from, never closed."""
 
-    def __init__(self, connection: Connection, is_local: bool = False) -> None:
+    def __init__(self, connection: CdpConnection, is_local: bool = False) -> None:
         """`is_local`: whether it runs on this machine, and reads its files."""
         self.connection, self.is_local = connection, is_local
 
@@ -46,14 +46,14 @@ class Attachment:
         self.connection.close()
 
 
-Relaunch = Callable[[], Awaitable[Engine]]
+Relaunch = Callable[[], Awaitable[BrowserEngine]]
 
 
 class UserPage(Struct, frozen=True):
     """A page that the user of an attached browser has open, and that we are not attached to."""
 
     id: str
-    """What its tab has as id once we are."""
+    """The id of its tab after the attachment."""
     url: str
     title: str
 
@@ -64,7 +64,7 @@ class Browser:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BrowserEngine,
         relaunch: Relaunch | None = None,
         *,
         downloads: str | None = None,
@@ -102,7 +102,7 @@ class Browser:
         """Ids of tabs that share a window with another one: popups and what opened them."""
 
     async def open(self) -> None:
-        """Make its context. Raises ToolError if the engine does not answer as it should."""
+        """Create its context. Raises ToolError for an unexpected answer of the engine."""
         connection = self._connection
         self._stop = connection.listen(None, self._take)
         self._context = None
@@ -112,7 +112,7 @@ class Browser:
                 self._context = made["browserContextId"]
             await self._call("Target.setDiscoverTargets", {"discover": True, "filter": _PAGES})
             if self._is_ours:
-                # A popup waits until we are attached. Nobody could close a dialog that it opened before.
+                # A popup waits until we are attached. Otherwise no one could close a dialog that it opens at once.
                 attaching = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, "filter": _PAGES}
                 await self._call("Target.setAutoAttach", attaching)
             if self._isolated:
@@ -146,13 +146,13 @@ class Browser:
         return tab
 
     async def use_tab(self, id: str | None) -> Tab:
-        """The tab that a call means. A page of the user's is attached to; without an id and a tab, one is opened."""
+        """The tab of a call. Attaches to a page of the user; opens a tab if the call has no id and there is none."""
         async with self._choosing:  # concurrent first calls open one tab
             if id is None and self.current is None:
                 return await self.new_tab()
             tab = self.tabs.get(id or "")
             if tab is not None and tab.page is not None and tab.page.ended.done() and self._is_adopted(tab):
-                self._forget(tab, close=False)  # it may have come back since
+                self._forget(tab, close=False)  # the page may have reappeared since
             if id in self._user_pages and id not in self.tabs:
                 return await self._adopt(id, self._user_pages[id])
         return self.tab(id)
@@ -183,7 +183,7 @@ class Browser:
         return free
 
     async def profile(self) -> str | None:
-        """The id of the profile of an attached browser's user, which no other browser has. None if it does not say."""
+        """The id of the profile of an attached browser's user, unique to it. None if the browser has none."""
         try:
             told = await self._call("Target.getBrowserContexts")
         except (CdpError, ConnectionClosed, TimeoutError) as problem:
@@ -191,7 +191,7 @@ class Browser:
         return told.get("defaultBrowserContextId")
 
     async def _adopt(self, id: str, target_id: str) -> Tab:
-        """Attach to a page that a user has open. It is not closed with us."""
+        """Attach to a page that a user has open. It stays open when the browser is closed."""
         self._check_room()
         tab = Tab(id, self)
         try:
@@ -218,7 +218,7 @@ class Browser:
         return closes
 
     async def close(self) -> None:
-        """Close all tabs that we opened, and the browser if we started it."""
+        """Close all tabs opened by this server, and the browser if this server started it."""
         if self.closed:
             return
         self.closed = True
@@ -232,7 +232,7 @@ class Browser:
                 if self._context is not None:
                     await self._call("Target.disposeBrowserContext", {"browserContextId": self._context})
                 else:
-                    await self._call("Browser.getVersion")  # the answer shows that our tabs' closing was received
+                    await self._call("Browser.getVersion")  # the answer shows that the tabs' closing was received
             except (CdpError, ConnectionClosed, TimeoutError, ToolError):
                 pass
         self.downloads.end()
@@ -265,7 +265,7 @@ class Browser:
             self.current = next(reversed(self.tabs.values()), None)
 
     async def resize(self, width: int, height: int) -> None:
-        """Change the size of all pages, and of those to come."""
+        """Change the size of all pages, including future ones."""
         self._viewport = (width, height)
         try:
             for page in [tab.page for tab in self.tabs.values()]:
@@ -288,7 +288,7 @@ class Browser:
             try:
                 page = await self._open_page(tab, params)
             except TimeoutError:
-                page = await self._open_page(tab, params)  # the renderer that it got may have been killed meanwhile
+                page = await self._open_page(tab, params)  # its renderer may have been killed meanwhile
         except TimeoutError:
             raise ToolError(f"the browser opened no tab within {2 * ATTACH_SECONDS:g} s; try again") from None
         except (CdpError, ConnectionClosed) as problem:
@@ -350,16 +350,16 @@ class Browser:
 
     @property
     def has_ended(self) -> bool:
-        """Whether an attached browser has ended. One that we started is started again."""
+        """Whether an attached browser has ended. A browser started by this server is restarted instead."""
         return self._relaunch is None and self._connection.is_closed
 
     @property
     def _is_ours(self) -> bool:
-        """Whether we started the browser. In another's we attach to nothing but the tabs that were asked for."""
+        """Whether this server started the browser. In other browsers it attaches to requested tabs only."""
         return not isinstance(self.engine, Attachment)
 
     @property
-    def _connection(self) -> Connection:
+    def _connection(self) -> CdpConnection:
         return self.engine.connection
 
     async def _call(self, method: str, params: Params | None = None) -> Params:
@@ -427,7 +427,7 @@ class Browser:
     def _target_created(self, info: Params, session: str | None) -> None:
         opener = self._tab_of_target(str(info.get("openerId", "")))
         if opener is None and session is not None:
-            opener = self.current  # a link that was opened in a new tab by a key
+            opener = self.current  # a link opened in a new tab by a key
         if info.get("type") != "page" or opener is None or self._tab_of_target(info["targetId"]) is not None:
             return
         if self._is_adopted(opener):
@@ -450,17 +450,17 @@ class Browser:
         task.add_done_callback(self._popups.discard)
         opener.refused_popups += 1
         if opener.refused_popups >= MOST_REFUSED and opener.page is not None and not opener.page.ended.done():
-            # An order to end its script would be heeded after some hundred more.
+            # An order to end its script would take effect after hundreds more.
             opener.page.give_up(POPUPS)
 
     async def _close_target(self, target_id: str, session: str | None) -> None:
-        """Close a popup. One that waits for us is let go first: the page that opened it stands still until then."""
+        """Close a popup. A paused popup is resumed first: the page that opened it is blocked until then."""
         try:
             if session is not None:
                 await self._connection.call("Runtime.runIfWaitingForDebugger", {}, session, ATTACH_SECONDS)
             await self._call("Target.closeTarget", {"targetId": target_id})
         except (CdpError, ConnectionClosed, TimeoutError):
-            pass  # it is gone
+            pass  # it is closed
 
     def _target_destroyed(self, target_id: str) -> None:
         tab = self._tab_of_target(target_id)
@@ -468,7 +468,7 @@ class Browser:
             tab.page.end(CLOSED)
 
     def _follow(self, tab: Tab, page: Page) -> Page:
-        """Remove the tab when this page is closed. A page that ended otherwise is replaced."""
+        """Remove the tab when this page is closed. A page that ended for another reason is replaced."""
 
         def ended(reason: asyncio.Future[str]) -> None:
             if tab.page is page and reason.result() == CLOSED and not tab.closed:
@@ -523,7 +523,7 @@ class Browser:
         frame = str(params.get("frameId", ""))
         owner = next((tab for tab in self.tabs.values() if tab.page is not None and frame in tab.page.frames), None)
         if owner is None:
-            return  # another context's
+            return  # of another context
         download = self.downloads.begin(params)
         if download.state == "running":
             self._download_tabs[download.guid] = owner
@@ -536,9 +536,9 @@ class Browser:
 
 
 def _reason(problem: Exception) -> str:
-    """What went wrong with a call to the browser. A TimeoutError has no text."""
+    """The reason why a call to the browser failed. A TimeoutError has no text."""
     return clean(str(problem)) or "it did not answer in time"
 
 
 def _nothing() -> None:
-    """There is nothing to stop yet."""
+    """The initial function, which stops nothing."""

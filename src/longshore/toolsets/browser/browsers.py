@@ -23,7 +23,7 @@ from longshore.toolsets.browser.launch import BrowserProcess, LaunchOptions, lau
 from longshore.toolsets.browser.navigation import LoadFailed
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.origins import OriginRules, make_rules, origin_of_url
-from longshore.toolsets.browser.proxy import Proxy, resolve_name
+from longshore.toolsets.browser.proxy import OriginProxy, resolve_name
 from longshore.toolsets.browser.tab import Arrival, Tab
 from longshore.toolsets.browser.websocket import attach
 
@@ -52,18 +52,18 @@ class Used(Struct, frozen=True):
         return f"{self.id} {self.tab.id}"
 
     def say(self, text: str) -> str:
-        """A text of ours, after the notes."""
+        """Append a text of the server after the notes."""
         return "\n".join([*self.notes, text])
 
     def fence(self, text: str) -> str:
-        """A text of the page as the answer."""
+        """Return a text of the page as the answer."""
         return fence(self.place, self.tab.url, self.tab.prepare_answer(text))
 
 
 def _noted(
     start: Callable[Concatenate[Browsers, str, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Browsers, str, P], Coroutine[Any, Any, T]]:
-    """Note that a browser of a principal is being started, for `Browsers.wait_for_starts`."""
+    """Record the start of a browser of a principal, for `Browsers.wait_for_starts`."""
 
     @wraps(start)
     async def noted(self: Browsers, owner: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -89,7 +89,7 @@ class Browsers:
         self.rules: OriginRules = make_rules(
             options.allowed_origins, options.blocked_origins, options.private_addresses
         )
-        self._proxy: Proxy | None = None
+        self._proxy: OriginProxy | None = None
         self._table: HandleTable[Browser] = HandleTable(
             "browser",
             Browser.close,
@@ -126,7 +126,7 @@ class Browsers:
     async def wait_for_starts(self, owner: str, id: str | None = None) -> None:
         """Wait for browsers that calls before this one are opening, unless `id` names an open one.
 
-        Calls that are piped into a server are sent together: what follows a launch means the launched browser.
+        Calls that are piped into a server are sent together: those after a launch refer to the launched browser.
         """
         if self.starting.get(owner) and id not in self._table.all(owner):
             await asyncio.wait(self.starting[owner])
@@ -192,7 +192,10 @@ class Browsers:
         return self._add(owner, browser)
 
     def _claim(self, profile: str, owner: str) -> None:
-        """Note whose an attached browser is. Raises ToolError if another principal has, or had, logins in it."""
+        """Record the principal of an attached browser.
+
+        Raises ToolError if another principal has, or had, logins in it.
+        """
         if self._profiles.setdefault(profile, owner) != owner:
             raise ToolError(
                 "another principal has attached to this browser, which is theirs until it ends; "
@@ -213,7 +216,7 @@ class Browsers:
             try:
                 found += await resolve_name(origin.host, origin.port)
             except OSError:
-                pass  # `attach` says so
+                pass  # `attach` reports it
         for each in found:
             problem = problem or self.rules.address_problem(origin, ip_address(each))
         if problem is not None:
@@ -224,9 +227,9 @@ class Browsers:
     async def use(
         self, owner: str, id: str | None, strategy: Strategy | None, tab_id: str | None, *, new_tab: bool = False
     ) -> AsyncGenerator[Used]:
-        """The browser and tab that a call means; both are opened if there is none, the tab with `new_tab` always.
+        """The browser and tab of a call; both are opened if there is none, the tab with `new_tab` always.
 
-        What the caller should know besides is in the notes, and in a ToolError that is raised meanwhile.
+        Further information for the caller is in the notes, and is added to a ToolError raised meanwhile.
         """
         chosen, notes = await self._choose(owner, id, strategy)
         self._current[owner] = chosen
@@ -261,7 +264,7 @@ class Browsers:
         await self._table.remove(owner, id)
 
     def upload_folder(self, browser: Browser) -> str | None:
-        """A folder that a browser of ours can read; None for another's, which reads the files where they are."""
+        """A folder that a browser of this server can read; None for an attached one, which reads the files in place."""
         engine = browser.engine
         if isinstance(engine, BrowserProcess):
             return _make_folder(engine, "uploads")
@@ -313,7 +316,7 @@ class Browsers:
 
     async def _proxy_url(self) -> str:
         if self._proxy is None:
-            proxy = Proxy(self.rules)
+            proxy = OriginProxy(self.rules)
             await proxy.open()
             self._proxy = self._proxy or proxy
         return self._proxy.url

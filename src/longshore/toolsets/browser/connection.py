@@ -13,7 +13,7 @@ from msgspec.json import Decoder, Encoder
 TOO_LONG: Final = "Longshore.messageTooLong"
 """The method of the event that replaces one that was too long."""
 CALL_SECONDS: Final = 30.0
-"""A browser answers in milliseconds. One that takes longer hangs."""
+"""A browser answers in milliseconds. A browser that takes longer hangs."""
 
 Params = dict[str, Any]
 EventHandler = Callable[[str, Params], None]
@@ -21,7 +21,7 @@ EventHandler = Callable[[str, Params], None]
 
 
 class Transport(Protocol):
-    """Carries whole messages. It calls `Connection.receive` for each, and `Connection.end` once when it closes."""
+    """Carries whole messages. Calls `CdpConnection.receive` for each, and `CdpConnection.end` once when it closes."""
 
     def write(self, message: bytes) -> None: ...
     def close(self) -> None: ...
@@ -60,8 +60,8 @@ _encoder: Final = Encoder()
 
 
 @final
-class Connection:
-    """Sends calls and hands out events. `session` is a target's id in flat mode, None the browser itself."""
+class CdpConnection:
+    """Sends calls and passes events to handlers. `session` is a target's id in flat mode, None the browser itself."""
 
     def __init__(self) -> None:
         self._transport: Transport | None = None
@@ -114,7 +114,7 @@ class Connection:
             raise
 
     def listen(self, session: str | None, handler: EventHandler) -> Callable[[], None]:
-        """Hand the events of a session to this handler. Returns the function that stops it."""
+        """Pass the events of a session to this handler. Returns the function that stops it."""
         handlers = self._handlers.setdefault(session, [])
         handlers.append(handler)
 
@@ -146,7 +146,7 @@ class Connection:
         self._answer(message.id, message)
 
     def receive_ends(self, start: bytes | bytearray, end: bytes | bytearray) -> None:
-        """Both ends of a message from the browser that was too long. An event is replaced by one that says so."""
+        """The beginning and end of a message that was too long. An event is replaced by one that reports it."""
         if answered := re.match(rb'\{"id":(\d+)', start):
             number = int(answered[1])
             self._answer(number, _Message(number, error=_Refusal("its answer is too long")))
@@ -166,12 +166,12 @@ class Connection:
         for handler in tuple(self._handlers.get(event.session, ())):
             try:
                 handler(event.method, event.params)
-            except Exception as problem:  # one handler's mistake must not lose the messages after this one
+            except Exception as problem:  # an error in one handler must not lose the messages after this one
                 context = {"message": f"a handler of {event.method} failed", "exception": problem}
                 asyncio.get_running_loop().call_exception_handler(context)
 
     def _forget(self, future: asyncio.Future[Params]) -> None:
-        """Expect no answer for a call that nobody waits for any more."""
+        """Drop a call whose result is not awaited any more, and its answer."""
         for number, (_, waiting) in self._waiting.items():
             if waiting is future:
                 del self._waiting[number]
@@ -190,11 +190,11 @@ class Connection:
 
 def _fail(future: asyncio.Future[Params], problem: Exception) -> None:
     future.set_exception(problem)
-    future.exception()  # nobody may await it any more: then asyncio would log it
+    future.exception()  # if it is not awaited any more, asyncio would log it
 
 
 def _decode_leniently(data: bytes | bytearray | memoryview | str) -> _Message:
-    """Decode a message with half surrogate pairs in it, which pages may have in their text, as U+FFFD."""
+    """Decode a message with unpaired surrogates, which the text of pages may contain, as U+FFFD."""
     import json
 
     text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")

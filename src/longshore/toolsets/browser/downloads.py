@@ -42,7 +42,7 @@ class Download(Struct):
     """The caller's copy, which stays when the browser's folder is deleted."""
 
     def line(self) -> str:
-        """What became of it, for an answer."""
+        """The state of the download, as a line of an answer."""
         match self.state:
             case "finished":
                 return f"download {self.name} ({self.bytes:,} bytes)"
@@ -63,7 +63,7 @@ def clean_name(suggested: str) -> str:
 
 @final
 class Downloads:
-    """Follows downloads. The browser saves each under its guid, which no page can choose; we rename it at its end."""
+    """Follows downloads. The browser saves each under its guid, which no page can choose; it is renamed at its end."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Downloads:
         most_bytes: int = MOST_BYTES,
         followed: bool = True,
     ) -> None:
-        """`cancel` gets the guid of a download that must end. `followed`: whether the browser tells of them."""
+        """`cancel` gets the guid of a download that must end. `followed`: whether the browser reports downloads."""
         self.folder, self.followed = folder, followed
         self._cancel, self._most, self._most_bytes = cancel, most, most_bytes
         self._downloads: dict[str, Download] = {}
@@ -87,9 +87,9 @@ class Downloads:
         return len(self._downloads)
 
     async def wait(self, first: int, seconds: float, *, begins: bool = False) -> list[Download]:
-        """The downloads from this number on, after those that run have ended, but at most so many seconds.
+        """The downloads from this number on, after the end of those in progress, but at most `seconds`.
 
-        `begins`: the browser has said that one begins.
+        `begins`: the browser has announced one.
         """
         try:
             async with asyncio.timeout(max(0.0, seconds)):

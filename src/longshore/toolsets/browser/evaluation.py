@@ -33,7 +33,7 @@ _CALL: Final = "function(...given) { return this(...given); }"
 
 
 class ScriptElement(Struct, frozen=True):
-    """An element that a function gets, in the world that the scripts of its frame run in."""
+    """The element argument of a function, in the world that the scripts of its frame run in."""
 
     session: str
     context: str
@@ -46,7 +46,7 @@ async def evaluate(
 ) -> str:
     """The value of an expression or function, in the frame of the element, without one in the main frame.
 
-    A function gets the element, then `args`. Raises ToolError if there are some and it is none.
+    A function gets the element, then `args`. Raises ToolError for arguments to an expression.
     """
     result = await _run(page, script, element, seconds)
     session = None if element is None else element.session
@@ -83,7 +83,7 @@ async def evaluate(
 async def holds(page: Page, expression: str, seconds: float) -> bool:
     """Whether an expression, or what a function returns, is true.
 
-    Raises TimeoutError or CdpError if it has no value within so many seconds.
+    Raises TimeoutError or CdpError if it has no value within `seconds`.
     """
     async with asyncio.timeout(seconds):
         result = await _run(page, expression, None, seconds)
@@ -138,7 +138,7 @@ def _value(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(result: dict[str, Any]) -> str:
-    """A value that is no object, as JSON text."""
+    """A value other than an object, as JSON text."""
     from msgspec.json import encode
 
     if "unserializableValue" in result:

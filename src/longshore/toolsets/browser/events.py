@@ -1,4 +1,4 @@
-"""What happens in a tab: console messages, network requests, and notices for the next answer, all bounded."""
+"""The events of a tab: console messages, network requests, and notices for the next answer, all bounded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie", "pr
 _USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 CANCELLED: Final = "cancelled"
 ENDED_BEFORE: Final = "its page or worker ended before it"
-"""What came of it is not known: the browser cancels most of these requests, and reports none."""
+"""The result is unknown: the browser cancels most of these requests, and reports none."""
 FIRST_TAB: Final = "t1"
 """The tab whose refs do not begin with its id."""
 NOTICE_TEXT: Final = 200
@@ -49,7 +49,7 @@ _UNSEEN: Final = re.compile(f"[{CONTROLS}{MARKS}{TAGS}\ud800-\udfff]")
 
 
 def without_unseen(text: str) -> str:
-    """A page's text without invisible characters, which could tell a model what a person does not see."""
+    """A page's text without invisible characters, which a model reads and a person does not see."""
     return _UNSEEN.sub("", text)
 
 
@@ -68,7 +68,7 @@ _LABEL: Final = " (the page's words in this are untrusted)"
 
 
 class PageError(ToolError):
-    """An error that quotes the page, and says so at its end: an error stands within no fence."""
+    """An error that quotes the page, and is labelled so at its end, because errors have no fence."""
 
     def __init__(self, text: str) -> None:
         super().__init__(labelled(text))
@@ -80,7 +80,7 @@ def labelled(text: str) -> str:
 
 
 def unlabelled(problem: ToolError) -> str:
-    """What an error says, for a text that is labelled itself."""
+    """The text of an error without its label, for a text that has its own."""
     return str(problem).removesuffix(_LABEL)
 
 
@@ -103,7 +103,7 @@ class Entries(Struct, Generic[E], frozen=True):
 
 
 @final
-class Ring(Generic[E]):
+class LogRing(Generic[E]):
     """The newest entries of a log. Each has a number, counted from 1."""
 
     def __init__(self, most: int = MOST_ENTRIES) -> None:
@@ -127,7 +127,7 @@ class Ring(Generic[E]):
 
 
 class ConsoleEntry(Struct, frozen=True):
-    """A message in the console, or an exception that nobody caught."""
+    """A message in the console, or an uncaught exception."""
 
     number: int
     level: Level
@@ -138,8 +138,8 @@ class ConsoleEntry(Struct, frozen=True):
     """The calls that led there, a line each."""
 
 
-class Exchange(Struct):
-    """A request and what came of it."""
+class NetworkExchange(Struct):
+    """A request and its response or failure."""
 
     number: int
     request_id: str
@@ -172,7 +172,7 @@ class Exchange(Struct):
 
 @final
 class Notices:
-    """Events for the next answer. Equal ones are counted, and beyond a number only how many there were."""
+    """Events for the next answer. Equal ones are counted; above a limit, only their number is reported."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -185,13 +185,13 @@ class Notices:
             self._more += 1
 
     def remove(self, text: str) -> None:
-        """Take back what was added once."""
+        """Remove a notice that was added once."""
         count = self._counts.pop(text, 0)
         if count > 1:
             self._counts[text] = count - 1
 
     def take(self) -> list[str]:
-        """What came since it was last taken."""
+        """Return and remove the notices since the last call."""
         taken = [text if n == 1 else f"{text} ({n} times)" for text, n in self._counts.items()]
         if self._more:
             taken.append(f"{self._more} more events: read the console and the network log")
@@ -206,7 +206,7 @@ class RefNumbers:
     def __init__(self, tab: str = FIRST_TAB) -> None:
         self.tab = tab
         self.prefix = "" if tab == FIRST_TAB else tab
-        """What the refs begin with, so that one is of the same element in all tabs of a browser."""
+        """The prefix of the refs, so that each names one element among all tabs of a browser."""
         self.last = 0
         self.last_frame = 1
 
@@ -216,13 +216,13 @@ class TabLog:
     """The console, the network log, the notices and the refs of a tab. They stay when its page is replaced."""
 
     def __init__(self, secrets: Secrets | None = None, refs: RefNumbers | None = None) -> None:
-        """`secrets` are those of the browser: a form can be sent to another tab."""
+        """`secrets` are those of the browser: a form can be submitted to another tab."""
         self.secrets = secrets or Secrets()
-        self.console: Ring[ConsoleEntry] = Ring()
-        self.network: Ring[Exchange] = Ring()
+        self.console: LogRing[ConsoleEntry] = LogRing()
+        self.network: LogRing[NetworkExchange] = LogRing()
         self.notices = Notices()
         self.refs = refs or RefNumbers()
-        self._running: dict[str, Exchange] = {}
+        self._running: dict[str, NetworkExchange] = {}
         """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
     def take(self, session: str, method: str, params: dict[str, Any]) -> None:
@@ -250,10 +250,10 @@ class TabLog:
         """An address, or a text with some, without users and with dots for parameters that have a secret's value."""
         return self.secrets.mask_parameters(without_user(text))
 
-    def exchange(self, number: int) -> Exchange | None:
+    def exchange(self, number: int) -> NetworkExchange | None:
         return next((each for each in self.network if each.number == number), None)
 
-    def running(self) -> list[Exchange]:
+    def running(self) -> list[NetworkExchange]:
         """The requests that have not ended."""
         return list(self._running.values())
 
@@ -264,13 +264,13 @@ class TabLog:
                 self._end(exchange, ENDED_BEFORE)
 
     def document_ended(self, loader: str) -> None:
-        """A document was replaced or removed, and its requests with it: the browser does not say so of each."""
+        """A document was replaced or removed, and its requests with it: the browser reports none of these."""
         for exchange in self.running():
             if exchange.loader == loader:
                 self._end(exchange, ENDED_BEFORE)
 
     def omit(self, request_id: str) -> None:
-        """Give no notice of this request: what came of it is in the answer."""
+        """Give no notice of this request: the answer contains its result."""
         for exchange in self.network:
             if exchange.request_id == request_id and not exchange.is_reported:
                 exchange.is_reported = True
@@ -285,7 +285,7 @@ class TabLog:
         if before is not None and redirect:
             before.status, before.seconds = int(redirect.get("status", 0)), time.monotonic() - before.started
         request = params.get("request", {})
-        exchange = Exchange(
+        exchange = NetworkExchange(
             self.network.next_number(),
             params["requestId"],
             session,
@@ -316,11 +316,11 @@ class TabLog:
             exchange.session, exchange.bytes = session, int(params.get("encodedDataLength", 0))
             self._end(exchange, problem)
 
-    def _end(self, exchange: Exchange, problem: str) -> None:
+    def _end(self, exchange: NetworkExchange, problem: str) -> None:
         del self._running[exchange.request_id]
         is_cancelled = problem in (CANCELLED, ENDED_BEFORE)
         if is_cancelled and exchange.status:
-            problem = ""  # the page did not read the body, or may not: there was an answer
+            problem = ""  # the page did not read the body, or may not: a response came
         exchange.seconds, exchange.problem = time.monotonic() - exchange.started, clean(problem, 100)
         is_silent = exchange.is_reported or exchange.url.endswith("/favicon.ico") or (is_cancelled and problem)
         if exchange.failed and not is_silent:
@@ -339,7 +339,7 @@ class TabLog:
         self._add("error", f"uncaught {exception_text(details)}", self._where(details), self._stack(frames))
 
     def _entry(self, entry: dict[str, Any]) -> None:
-        if entry.get("source") != "network":  # the network log has those
+        if entry.get("source") != "network":  # these are in the network log
             self._add(_LEVELS.get(str(entry.get("level")), "info"), str(entry.get("text", "")), self._where(entry))
 
     def _where(self, place: dict[str, Any]) -> str:
@@ -357,7 +357,7 @@ class TabLog:
             self.notices.add(f"console error: {clean(text)}")
 
 
-def _failure(exchange: Exchange) -> str:
+def _failure(exchange: NetworkExchange) -> str:
     return f"{exchange.method} {clean(exchange.url)}: {exchange.problem or exchange.status}"
 
 
@@ -378,7 +378,7 @@ def exception_text(details: dict[str, Any]) -> str:
 
 
 def _shown(argument: dict[str, Any]) -> str:
-    """A console argument as the console shows it."""
+    """A console argument as the browser's console displays it."""
     if "value" in argument:
         value = argument["value"]
         return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

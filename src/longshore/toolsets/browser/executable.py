@@ -38,11 +38,11 @@ _VERSION_SECONDS: Final = 10.0
 
 
 class BrowserUnavailable(ToolError):
-    """There is no browser to use, or it can't be used. The text says how to get one."""
+    """There is no usable browser. The text says how to get one."""
 
 
 def find_browser(path: str | None = None) -> str:
-    """The browser to start: the given one, the environment's, or one in the usual places."""
+    """The browser to start: the given one, the environment's, or one in the usual folders."""
     if path:
         return _given(path, "the option")
     if value := os.environ.get(ENVIRONMENT):
@@ -76,7 +76,7 @@ def install_commands(platform: str = sys.platform) -> list[list[str]]:
 
 
 def read_version(path: str) -> str | None:
-    """What a browser's program says about itself, such as "Chromium 141.0.7390.37"; None if it does not run."""
+    """The version line of a browser's program, such as "Chromium 141.0.7390.37"; None if it does not run."""
     try:
         done = subprocess.run(
             [path, "--version"],

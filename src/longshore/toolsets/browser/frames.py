@@ -1,4 +1,4 @@
-"""The frames of a page, in whichever process each is: their scripts, and where they are in the window."""
+"""The frames of a page, in any process: their scripts, and their positions in the window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar, final
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.connection import CdpError, Connection
+from longshore.toolsets.browser.connection import CdpConnection, CdpError
 from longshore.toolsets.browser.events import FIRST_TAB, RefNumbers
 from longshore.toolsets.browser.script import REF, PageScript
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @final
 class Frame:
-    """A frame: its id stays when it gets another document or moves to another process."""
+    """A frame. Its id stays when it gets another document or moves to another process."""
 
     def __init__(self, id: str, parent: str | None, session: str, prefix: str, refs: RefNumbers) -> None:
         self.id, self.parent, self.session, self.prefix, self.refs = id, parent, session, prefix, refs
@@ -37,9 +37,9 @@ class Frame:
 
 @final
 class Frames:
-    """The frame tree of a page, kept by the page's events."""
+    """The frame tree of a page, updated by the page's events."""
 
-    def __init__(self, connection: Connection, main_id: str, session: str, refs: RefNumbers) -> None:
+    def __init__(self, connection: CdpConnection, main_id: str, session: str, refs: RefNumbers) -> None:
         self._connection, self._refs = connection, refs
         self.main = Frame(main_id, None, session, refs.prefix, refs)
         self._frames = {main_id: self.main}
@@ -84,14 +84,14 @@ class Frames:
             case "Runtime.executionContextCreated":
                 self._context_created(params["context"])
             case "Page.frameDetached":
-                if params.get("reason") != "swap":  # a swapped frame goes on in another process
+                if params.get("reason") != "swap":  # a swapped frame continues in another process
                     return self._remove(params["frameId"])
             case _:
                 pass
         return []
 
     def take_tree(self, session: str, tree: dict[str, Any]) -> None:
-        """A frame tree as the browser gave it when we attached."""
+        """Take over a frame tree as the browser gave it at the attachment."""
         frame = self._add(tree["frame"]["id"], tree["frame"].get("parentId"), session)
         if frame is None or frame.loader or frame.session != session:
             return  # it has navigated or moved since
@@ -134,7 +134,7 @@ class Frames:
         return frame
 
     def _context_created(self, context: dict[str, Any]) -> None:
-        """At first, the contexts of a page are told before its frames."""
+        """Store a context. The contexts of a page are at first announced before its frames."""
         about = context.get("auxData", {})
         id = str(about.get("frameId", ""))
         if about.get("isDefault") and (id in self._contexts or len(self._contexts) < MOST_FRAMES):
@@ -165,7 +165,7 @@ class Frames:
             return frame.script
 
     async def use(self, frame: Frame, work: Callable[[PageScript], Awaitable[T]]) -> T:
-        """Do something with a frame's script; once more if the document was replaced meanwhile."""
+        """Run a function with a frame's script; once more if the document was replaced meanwhile."""
         try:
             return await work(await self.script(frame))
         except CdpError:
@@ -173,7 +173,7 @@ class Frames:
         return await work(await self.script(frame))
 
     async def read(self, frame: Frame, work: Callable[[PageScript], Awaitable[T]]) -> T:
-        """Read something with a frame's script, again while scripts redirect to other documents."""
+        """Run a reading function with a frame's script, again while scripts redirect to other documents."""
         for _ in range(REDIRECTS):
             try:
                 return await self.use(frame, work)
@@ -184,7 +184,7 @@ class Frames:
     # -- places
 
     async def offset(self, frame: Frame) -> tuple[float, float]:
-        """Where a frame's own viewport begins in the main frame's."""
+        """The offset of a frame's own viewport in the main frame's."""
         x = y = 0.0
         while frame.parent is not None:
             parent = self._frames.get(frame.parent)
@@ -198,7 +198,7 @@ class Frames:
         return x, y
 
     async def scroll_into_view(self, frame: Frame) -> None:
-        """Scroll the frames around this one so that it can be seen."""
+        """Scroll the frames around this one until it is visible."""
         if frame.parent is None or (parent := self._frames.get(frame.parent)) is None:
             return
         await self.scroll_into_view(parent)
@@ -211,7 +211,7 @@ class Frames:
         return int(found["backendNodeId"])
 
     def _local_root(self, frame: Frame) -> Frame:
-        """The outermost frame of the same process: boxes are told relative to it."""
+        """The outermost frame of the same process: boxes are relative to it."""
         while frame.parent is not None:
             parent = self._frames.get(frame.parent)
             if parent is None or parent.session != frame.session:

@@ -1,12 +1,14 @@
-"""The process between us and a browser that we started. It deletes what the browser leaves, even if we are killed.
+"""The process between the server and a browser it started.
+
+It deletes the browser's files, even if the server is killed.
 
 It starts the browser as another user if asked to, with the protocol's pipes as descriptors 3 and 4. It ends when the
-browser does, or when the lifeline closes, whose other end only we have: then it kills all that the browser started, and
-deletes its folder. It also deletes the folders of browsers whose guard was killed together with its server: those that
-nobody has locked. Its arguments: UID (-1 for ours) GID LIFELINE STATUS READ WRITE FOLDER PROGRAM ARGUMENT…
-On STATUS it writes "pid N", or "errno N text" if the program could not be run.
+browser does, or when the lifeline closes, whose other end only the server has: then it kills all processes that the
+browser started, and deletes its folder. It also deletes the folders of browsers whose guard was killed together with
+its server: those without a lock. Its arguments: UID (-1 for ours) GID LIFELINE STATUS READ WRITE FOLDER PROGRAM
+ARGUMENT… On STATUS it writes "pid N", or "errno N text" if the program could not be run.
 
-It runs as `python -I -S guard.py`, on the standard library alone: it imports nothing of ours.
+It runs as `python -I -S guard.py`, on the standard library alone: it imports no other module of Longshore.
 """
 
 from __future__ import annotations
@@ -63,13 +65,13 @@ def _become_browser(uid: int, gid: int, read: int, write: int, status: int, argv
     """Never returns."""
     try:
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and would hand that on
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the browser would inherit that
         os.setsid()
         if uid >= 0:
             os.setgroups([])
             os.setgid(gid)
             os.setuid(uid)
-        # 3 and 4 may be in use by each other, or by the status
+        # 3 and 4 may be in use for each other, or for the status
         status, read, write = (fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 10) for each in (status, read, write))
         os.dup2(read, 3)
         os.dup2(write, 4)
@@ -84,13 +86,13 @@ def _say(status: int, text: str) -> None:
     try:
         os.write(status, text.encode())
     except OSError:
-        pass  # we were killed; the lifeline says so
+        pass  # the server was killed; the closed lifeline shows it
 
 
 def _adopt_orphans() -> None:
-    """Make what the browser starts our children once their parents have ended. Only Linux can."""
+    """Become the parent of processes whose own parent, started by the browser, has ended. Linux only."""
     if sys.platform == "linux":
-        import ctypes  # after the browser was started, which needs no longer for it
+        import ctypes  # after the start of the browser, which this does not delay
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

@@ -1,6 +1,7 @@
-"""Starting a browser of our own over pipes, and ending it with all that it made.
+"""Starting a browser over pipes, and ending it with all of its processes and files.
 
-Between us and the browser is a small process (`guard.py`), which deletes the browser's folder even if we are killed.
+Between the server and the browser is a small process (`guard.py`), which deletes the browser's folder even if the
+server is killed.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import Final, final
 from msgspec import Struct
 
 from longshore.sandbox.descendants import spared
-from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed
+from longshore.toolsets.browser.connection import CdpConnection, CdpError, ConnectionClosed
 from longshore.toolsets.browser.executable import BrowserUnavailable, find_browser
 from longshore.toolsets.browser.pipe import PipeTransport
 
 START_SECONDS: Final = 30.0
 """A browser answers its first call within a second; on a busy machine with cold disks, within ten."""
 CLOSE_SECONDS: Final = 2.0
-"""What a browser has to close by itself."""
+"""The time for a browser to close by itself."""
 END_SECONDS: Final = 10.0
-"""What the guard has to kill it and to delete its folder, before we do."""
+"""The time for the guard to kill it and to delete its folder, before the server does."""
 PIPE_BYTES: Final = 1 << 20
 STDERR_BYTES: Final = 8192
 """How much of the end of the browser's stderr is kept for an error."""
@@ -34,11 +35,11 @@ _GUARD: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.
 _FLAGS: Final = (
     "--remote-debugging-pipe",
     "--no-startup-window",
-    # nothing of a first start
+    # no dialogs of a first start
     "--no-first-run",
     "--no-default-browser-check",
     "--disable-search-engine-choice-screen",
-    # no talk of its own with the network
+    # no connections of its own
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-component-extensions-with-background-pages",
@@ -59,7 +60,7 @@ _FLAGS: Final = (
     # no key ring of the user
     "--password-store=basic",
     "--use-mock-keychain",
-    # tabs that nobody looks at work as those in front do
+    # background tabs work like the one in front
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
@@ -67,7 +68,7 @@ _FLAGS: Final = (
     "--disable-prompt-on-repost",
     "--disable-popup-blocking",
     "--disable-infobars",
-    # a key scrolls at once: what a page loads then is an effect of the key
+    # a key scrolls at once, so that loading it causes counts as its effect
     "--disable-smooth-scrolling",
 )
 _WEBRTC_POLICY: Final = ("webrtc-ip-handling-policy", "force-webrtc-ip-handling-policy")
@@ -94,12 +95,12 @@ _ENVIRONMENT: Final = frozenset(
         "SSL_CERT_DIR",
     ]
 )
-"""What a browser needs of our environment. The rest may hold secrets."""
+"""The variables that a browser needs. Others may hold secrets."""
 _PREFIXES: Final = ("LC_", "XDG_", "FONTCONFIG_", "CHROME_", "NIX_")
 
 
 class LaunchOptions(Struct, frozen=True):
-    """How to start a browser. The user that it runs as when we are root is found by itself."""
+    """How to start a browser. If the server is root, another user to run it as is found automatically."""
 
     executable: str | None = None
     headless: bool = True
@@ -109,14 +110,14 @@ class LaunchOptions(Struct, frozen=True):
 
 
 class _Attempt(Struct, frozen=True):
-    """As whom to start it, and whether with Chromium's own sandbox."""
+    """The user to start it as, and whether with Chromium's own sandbox."""
 
     user: tuple[int, int] | None
     sandboxed: bool
 
 
 class _Failed(Exception):
-    """An attempt failed: why, and which to try next, if any would help."""
+    """An attempt failed: the reason, and the next attempt, if one may succeed."""
 
     def __init__(self, text: str, *, user: bool = False, sandbox: bool = False) -> None:
         super().__init__(text)
@@ -125,9 +126,11 @@ class _Failed(Exception):
 
 @final
 class BrowserProcess:
-    """A browser that we started. It ends with `end`, or when our process does."""
+    """A browser that this server started. It ends with `end`, or when the server's process does."""
 
-    def __init__(self, connection: Connection, guard: _Guard, executable: str, folder: str, notice: str | None) -> None:
+    def __init__(
+        self, connection: CdpConnection, guard: _Guard, executable: str, folder: str, notice: str | None
+    ) -> None:
         self.connection = connection
         self.executable, self.folder, self.notice = executable, folder, notice
         self._guard = guard
@@ -139,11 +142,14 @@ class BrowserProcess:
         return self._guard.pid
 
     def when_ended(self, report: Callable[[], object]) -> None:
-        """Call this once when the browser has ended, also by itself."""
+        """Call this once when the browser has ended for any reason."""
         self._guard.when_ended(report)
 
     async def end(self) -> None:
-        """Close the browser, kill what is left, and delete its folder. Goes on if the caller is cancelled."""
+        """Close the browser, kill its remaining processes, and delete its folder.
+
+        Continues if the caller is cancelled.
+        """
         if self._ending is None:
             self._ending = asyncio.get_running_loop().create_task(self._end())
         await asyncio.shield(self._ending)
@@ -160,7 +166,7 @@ class BrowserProcess:
 
 
 async def launch(options: LaunchOptions) -> BrowserProcess:
-    """Start a browser. Raises BrowserUnavailable with its last words."""
+    """Start a browser. Raises BrowserUnavailable with the last lines of its output."""
     executable = find_browser(options.executable)
     attempt: _Attempt = _Attempt(_unprivileged_user(), sandboxed=True)
     notice = None
@@ -193,7 +199,7 @@ def _without_sandbox(why: str) -> str:
 
 async def _try(executable: str, options: LaunchOptions, attempt: _Attempt, notice: str | None) -> BrowserProcess:
     folder = _make_folder(attempt.user)
-    connection = Connection()
+    connection = CdpConnection()
     guard = _Guard(folder)
     try:
         read, write = guard.start([executable, *_flags(options, attempt, folder)], attempt.user)
@@ -229,7 +235,7 @@ def _explain(problem: Exception, guard: _Guard, options: LaunchOptions) -> _Fail
 
 @final
 class _Guard:
-    """The guard's process, seen from ours."""
+    """The guard's process, as the server sees it."""
 
     def __init__(self, folder: str) -> None:
         self.pid = 0
@@ -244,7 +250,7 @@ class _Guard:
         self._said = _Tail()
 
     def start(self, argv: list[str], user: tuple[int, int] | None) -> tuple[int, int]:
-        """Start it. Returns our ends of the protocol's pipes, to read from and to write to."""
+        """Start it. Returns the server's ends of the protocol's pipes, to read from and to write to."""
         uid, gid = user or (-1, -1)
         lifeline, self._lifeline = os.pipe()
         self._status, status = os.pipe()
@@ -283,7 +289,7 @@ class _Guard:
             report()
 
     async def listen(self) -> None:
-        """Follow what the guard says, and the browser's stderr."""
+        """Follow the guard's status, and the browser's stderr."""
         loop = asyncio.get_running_loop()
         said, words = partial(_Listener, self._said, self._hear, self._lost), partial(_Listener, self._words)
         for descriptor, make_protocol in ((self._status, said), (self._stderr, words)):
@@ -305,7 +311,7 @@ class _Guard:
                 self.problem = int(number), text
 
     def _lost(self) -> None:
-        """The guard has ended, and with it the browser. If it was killed, nobody else would delete the folder."""
+        """The guard has ended, and with it the browser. If it was killed, the server has to delete the folder."""
         if self._process is not None:
             spared.discard(self._process.pid)
             self._process.wait()  # it holds no descriptor any more: this takes microseconds
@@ -314,7 +320,7 @@ class _Guard:
         self._report_end()
 
     async def end(self) -> None:
-        """Close the lifeline and wait for the guard. If it is gone or hangs, do its work."""
+        """Close the lifeline and wait for the guard. If it has ended or hangs, do its work."""
         self._close_lifeline()
         if self._process is not None and self._readers:
             try:
@@ -348,7 +354,7 @@ class _Guard:
         self._clean_up()
 
     def _clean_up(self) -> None:
-        """Do what the guard has not done: kill the browser and delete its folder."""
+        """Do the guard's remaining work: kill the browser and delete its folder."""
         if not os.path.lexists(self._folder):
             return
         import shutil
@@ -376,7 +382,7 @@ class _Guard:
 
 
 class _Tail:
-    """The end of what came."""
+    """The end of a stream."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -408,7 +414,7 @@ def _flags(options: LaunchOptions, attempt: _Attempt, folder: str) -> list[str]:
     if not attempt.sandboxed:
         flags.append("--no-sandbox")
     if options.proxy is not None:
-        # loopback too, and nothing beside it: WebRTC would send its packets itself
+        # loopback too, and nothing outside the proxy: WebRTC would send its packets directly
         flags += [f"--proxy-server={options.proxy}", "--proxy-bypass-list=<-loopback>"]
         flags += [f"--{name}=disable_non_proxied_udp" for name in _WEBRTC_POLICY]
     return flags
@@ -419,7 +425,7 @@ def _environment(folder: str, user: tuple[int, int] | None) -> dict[str, str]:
         name: value for name, value in os.environ.items() if name.upper() in _ENVIRONMENT or name.startswith(_PREFIXES)
     }
     ours["TMPDIR"] = ours["BREAKPAD_DUMP_LOCATION"] = folder
-    if user is not None:  # root's places are closed to it
+    if user is not None:  # root's folders are closed to it
         for name in [each for each in ours if each.startswith("XDG_")]:
             del ours[name]
         ours["HOME"] = folder
@@ -427,7 +433,7 @@ def _environment(folder: str, user: tuple[int, int] | None) -> dict[str, str]:
 
 
 def _unprivileged_user() -> tuple[int, int] | None:
-    """The user and group to run a browser as: None for our own, unless we are root."""
+    """The user and group to run a browser as: None for the server's own, unless that is root."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -471,4 +477,4 @@ def _enlarge(pipe: int) -> None:
 
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     except (AttributeError, OSError):
-        pass  # not Linux, or the user's pipes hold too much already
+        pass  # not Linux, or the user's pipes exceed their limit already

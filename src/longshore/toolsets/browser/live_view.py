@@ -1,4 +1,4 @@
-"""What a browser looks like to a person who looks on: its current tab. It is not brought to the front for that."""
+"""The live view of a browser for a person: its current tab, which is not brought to the front for that."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LEAST_MASKED: Final = 6
 DOTS: Final = "••••"
 _PARAMETER: Final = re.compile(r"([?&#][^=&#\s]*=)([^&#\s]+)")
 _UNESCAPED: Final = "!*'()"
-"""What encodeURIComponent leaves as it is, and Python does not."""
+"""Characters that encodeURIComponent leaves unchanged, and Python does not."""
 
 
 @final
@@ -40,7 +40,7 @@ class Secrets:
         return text if self._pattern is None else self._pattern.sub(DOTS, text)
 
     def mask_parameters(self, text: str) -> str:
-        """An address, or a text with some, with dots for the parameters that are such a value."""
+        """An address, or a text with some, with dots for the parameters with such a value."""
         if not self._values:
             return text
 
@@ -51,7 +51,7 @@ class Secrets:
 
 
 def _forms(value: str) -> set[str]:
-    """How texts have a value: as it is, on one line, and as lines of a snapshot, JSON, HTML and addresses have it."""
+    """The spellings of a value in texts: as it is, on one line, and as in a snapshot, JSON, HTML and addresses."""
     return {
         value,
         " ".join(value.split()),

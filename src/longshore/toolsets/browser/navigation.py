@@ -1,4 +1,4 @@
-"""Loading pages: by URL, through the history, and again; and what came of it, in words."""
+"""Loading pages: by URL, through the history, and again; and the results in words."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PROBLEMS: Final = {
 
 
 class Restless(ToolError):
-    """The page goes on to other documents without end."""
+    """The page replaces its document without end."""
 
     def __init__(self, doing: str) -> None:
         super().__init__(
@@ -63,16 +63,16 @@ class Restless(ToolError):
 
 
 class LoadFailed(ToolError):
-    """There is no page at a URL: its server can't be reached, or does not answer as it should."""
+    """There is no page at a URL: its server can't be reached, or its answer is invalid."""
 
 
 class Loaded(Struct, frozen=True):
-    """What came of a navigation."""
+    """The result of a navigation."""
 
     status: int
     """The HTTP status; 0 if there was no request, as for about:blank."""
     note: str = ""
-    """What the caller should know besides: an error status, a load that goes on, a download."""
+    """Further information for the caller: an error status, an unfinished load, a download."""
     download: bool = False
 
 
@@ -160,17 +160,18 @@ async def _wait_other(page: Page, before: str, url: str, wait: WaitFor, until: f
 
 
 async def _wait(page: Page, loader: str, wait: WaitFor, until: float, before: str) -> Loaded:
-    """Wait for a document's event. A page that still loads at the deadline is usable, and the note says so.
+    """Wait for a document's event.
 
-    From DOMContentLoaded on, the load event is waited for as long as an action's effects: one request that is never
-    answered holds it up. `before` is the document that is being left. Raises Restless.
+    A page that still loads at the deadline is usable, and the note says so. From DOMContentLoaded on, the wait for the
+    load event is as long as that for an action's effects: one unanswered request delays the event. `before` is the
+    document that is being left. Raises Restless.
     """
     note, overtaken = "", 0
     last, is_usable = until, False
     while wait != "none" and _EVENTS[wait] not in page.lifecycle.get(loader, ()):
         newest = page.frames.main.loader
         if newest not in (loader, before) and newest in page.lifecycle:
-            loader, overtaken = newest, overtaken + 1  # the page went on to another document by itself
+            loader, overtaken = newest, overtaken + 1  # the page replaced its document by itself
             if overtaken > MOST_OVERTAKEN:
                 raise Restless("the navigation")
             last, is_usable = until, False
@@ -184,7 +185,7 @@ async def _wait(page: Page, loader: str, wait: WaitFor, until: float, before: st
         latest = min(until, time.monotonic() + STATUS_SECONDS)
         while loader not in page.statuses and time.monotonic() < latest:
             await _changed(page, latest)
-    if page.frames.main.url.startswith(_ERROR_PAGE):  # a step in the history or a reload answers with no error
+    if page.frames.main.url.startswith(_ERROR_PAGE):  # a step in the history or a reload reports no error
         failed = next((each for each in reversed(list(page.log.network)) if each.kind == "Document"), None)
         page.log.omit(loader if failed is None else failed.request_id)
         raise _failure(failed.url, failed.problem) if failed else LoadFailed("the page can't be loaded")
@@ -200,7 +201,7 @@ def _failure(url: str, problem: str) -> LoadFailed:
 
 
 def _unfinished(page: Page, loader: str, wait: WaitFor) -> str:
-    """What a document still does at the deadline."""
+    """The activity of a document at the deadline, in words."""
     if wait == "idle":
         return "the page still has requests running"
     first = next((each.number for each in page.log.network if each.request_id == loader), 0)

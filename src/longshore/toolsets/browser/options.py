@@ -53,7 +53,7 @@ class BrowserOptions(Struct, frozen=True, kw_only=True):
 
 
 def available(self: Any) -> str | None:
-    """Why there is no browser here, and the fix. `self` has the options as `options`."""
+    """The reason why there is no browser here, and the fix. `self` has the options as `options`."""
     from longshore.toolsets.browser.executable import BrowserUnavailable, find_browser
 
     if self.options.connect:

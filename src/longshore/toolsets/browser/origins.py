@@ -1,4 +1,4 @@
-"""Which URLs, origins and addresses a browser may reach. Pure: names are resolved by the proxy."""
+"""Rules for the URLs, origins and addresses that a browser may reach. Pure: names are resolved by the proxy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
 class Origin(Struct, frozen=True):
-    """Where a request goes. The scheme is empty for a tunnel: the proxy can't see what is spoken in it."""
+    """The destination of a request. The scheme is empty for a tunnel: the proxy can't see the protocol in it."""
 
     scheme: str
     host: str
@@ -103,10 +103,9 @@ class _Pattern(Struct, frozen=True):
 class OriginRules(Struct, frozen=True):
     """Which origins pages may reach.
 
-    - A list holds "https://example.com", "example.com", "*.example.com" (its subdomains) or "example.com:8080".
-    - An empty `allowed` allows all; `blocked` has precedence.
-    - `private`: whether private addresses may be reached. Without it, loopback is reached by its own names only.
-      A name of an attacker's that resolves there is refused.
+    - A list holds "https://example.com", "example.com", "*.example.com" (its subdomains) or "example.com:8080". - An
+    empty `allowed` allows all; `blocked` has precedence. - `private`: whether private addresses may be reached. Without
+    it, loopback is reached by its own names only; other names that resolve to it are refused.
     """
 
     allowed: tuple[str, ...] = ()
@@ -117,7 +116,7 @@ class OriginRules(Struct, frozen=True):
         _patterns((*self.allowed, *self.blocked))  # raises for a malformed one
 
     def origin_problem(self, origin: Origin) -> str | None:
-        """Why this origin may not be reached, before its name is resolved."""
+        """The reason why this origin may not be reached, before its name is resolved."""
         if origin.host in _METADATA_NAMES:
             return f"{origin.host} is a cloud's metadata service, which is always blocked"
         if any(pattern.matches(origin) for pattern in _patterns(self.blocked)):
@@ -128,7 +127,7 @@ class OriginRules(Struct, frozen=True):
         return None if address is None else self.address_problem(origin, address)
 
     def address_problem(self, origin: Origin, address: Address) -> str | None:
-        """Why this address, which the origin's name has resolved to, may not be connected to."""
+        """The reason why this address, to which the origin's name resolved, may not be connected to."""
         address = embedded(address)
         shown = origin.host if parse_ip(origin.host) else f"{origin.host}, which resolves to {address},"
         if any(address in network for network in _METADATA_NETWORKS):
@@ -138,7 +137,7 @@ class OriginRules(Struct, frozen=True):
             return f"{shown} is one of the blocked origins"
         if self.private or not is_private(address) or (address.is_loopback and names_loopback(origin.host)):
             return None
-        # An allowed name does not open a private address, since whoever owns the name decides what it resolves to.
+        # An allowed name does not allow a private address, since the owner of the name decides what it resolves to.
         if any(pattern.matches(literal) for pattern in _patterns(self.allowed)):
             return None
         return f"{shown} is a private address, which the options of this server do not allow"
@@ -195,8 +194,8 @@ def split_authority(authority: str) -> tuple[str, int | None] | None:
 def canonical_host(host: str) -> str | None:
     """A host as a browser has it after parsing: lower case, punycode, one spelling for each IP address.
 
-    It compares patterns and gives early answers. What the proxy gets was written by the browser itself, so a
-    difference between this and the browser's own rules (UTS 46) opens nothing.
+    It compares patterns and gives early answers. The proxy's input comes from the browser, so a difference between this
+    and the browser's own rules (UTS 46) allows nothing more.
     """
     if host.startswith("["):
         inner = host[1:-1] if host.endswith("]") and "%" not in host else ""
@@ -260,7 +259,7 @@ def is_private(address: Address) -> bool:
 
 
 def names_loopback(host: str) -> bool:
-    """Whether a canonical host says that it is this machine. 0.0.0.0 leads there too, and does not say so."""
+    """Whether a canonical host is a name of this machine. 0.0.0.0 leads there too, but is not such a name."""
     address = parse_ip(host)
     return host == "localhost" or host.endswith(".localhost") if address is None else address.is_loopback
 
@@ -285,5 +284,5 @@ def _parse_pattern(text: str) -> _Pattern:
 
 
 def make_rules(allowed: Iterable[str], blocked: Iterable[str], private: bool) -> OriginRules:
-    """The rules of a configuration. Raises ConfigError for what is no origin."""
+    """The rules of a configuration. Raises ConfigError for a text that is no origin."""
     return OriginRules(tuple(allowed), tuple(blocked), private)

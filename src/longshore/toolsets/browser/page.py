@@ -1,4 +1,4 @@
-"""A page that we are attached to: its sessions, its frames, its dialogs, and what happens in it."""
+"""A page that the server is attached to: its sessions, its frames, its dialogs, and its events."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any, Final, final
 from msgspec import Struct
 
 from longshore.addresses import parse_ip
-from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed, Params
+from longshore.toolsets.browser.connection import TOO_LONG, CdpConnection, CdpError, ConnectionClosed, Params
 from longshore.toolsets.browser.events import TabLog, clean
 from longshore.toolsets.browser.frames import Frames
 from longshore.toolsets.browser.origins import METADATA_PATTERNS, OriginRules, origin_of_url
 from longshore.toolsets.browser.settling import Activity
 
 ATTACH_SECONDS: Final = 5.0
-"""A page answers at once when we attach to it. One that does not is discarded or hangs."""
+"""A page answers at once when it is attached. A page that does not is discarded or hangs."""
 ANSWER_SECONDS: Final = 0.7
 """A page that does not answer a question without work for so long is taken for stuck."""
 CLOSING_SECONDS: Final = 2.0
-"""What a page that was closed has to end."""
+"""The time for a closed page to end."""
 MOST_BODY_BYTES: Final = 10 << 20
 MOST_BODIES_BYTES: Final = 50 << 20
 """The response bodies that the browser keeps for us: of one request, and in all."""
@@ -51,7 +51,7 @@ FLOOD: Final = "it wrote more to its console than can be read"
 
 
 class FileChooser(Struct, frozen=True):
-    """A file dialog that a page opened. We keep it from the screen."""
+    """A file dialog that a page opened, which is not shown on the screen."""
 
     session: str
     node: int
@@ -60,7 +60,7 @@ class FileChooser(Struct, frozen=True):
 
 @final
 class Dialogs:
-    """How dialogs are answered: dismissed, unless steps have said otherwise for the next ones."""
+    """The answers to dialogs: dismissed, unless a step has set another answer for the next ones."""
 
     def __init__(self) -> None:
         self._answers: deque[tuple[bool, str | None]] = deque(maxlen=MOST_DIALOGS)
@@ -68,7 +68,7 @@ class Dialogs:
 
     @property
     def is_one_too_many(self) -> bool:
-        """Whether the last one was the first that the page may not open during one call."""
+        """Whether the last dialog was the first one above the limit of one call."""
         return self._opened == MOST_DIALOGS + 1
 
     def call_begins(self) -> None:
@@ -76,16 +76,16 @@ class Dialogs:
         self._opened = 0
 
     def arm(self, accept: bool, text: str | None = None) -> int:
-        """Answer the next dialog so that has no answer yet. Returns how many have one now."""
+        """Set the answer of the next dialog without one. Returns how many have one now."""
         self._answers.append((accept, text))
         return len(self._answers)
 
     def disarm(self) -> None:
-        """Answer dialogs as if no step had said how: they are another page's."""
+        """Dismiss dialogs again: the answers were for another page's."""
         self._answers.clear()
 
     def answer(self, kind: str, message: str) -> tuple[Params, str]:
-        """The parameters of the answer, and the notice of it."""
+        """The parameters of the answer, and its notice."""
         self._opened += 1
         shown = f'{kind} "{clean(message)}"' if self._opened <= SHOWN_DIALOGS else "another dialog was"
         if kind == "beforeunload":
@@ -110,7 +110,7 @@ class Page:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: CdpConnection,
         target_id: str,
         session: str,
         log: TabLog,
@@ -135,7 +135,7 @@ class Page:
         self.statuses: dict[str, tuple[int, str]] = {}
         """Status and text of the answers that brought the main frame's documents, by loader."""
         self.changed = asyncio.Event()
-        """Set at each event of the main frame. Those who wait clear it first."""
+        """Set at each event of the main frame. Waiting coroutines clear it first."""
         self._stops = {session: connection.listen(session, partial(self._take, session))}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = asyncio.get_running_loop().create_task(self._watch_connection())
@@ -143,7 +143,7 @@ class Page:
     @classmethod
     async def attach(
         cls,
-        connection: Connection,
+        connection: CdpConnection,
         target_id: str,
         log: TabLog,
         dialogs: Dialogs,
@@ -152,11 +152,11 @@ class Page:
         is_users: bool = False,
         has_proxy: bool = True,
     ) -> Page:
-        """Attach to a target, or use the session of one that the browser attached us to and that waits for us.
+        """Attach to a target, or use the session of a target that the browser attached and paused.
 
-        `is_users`: a user of the browser opened it, so it is never closed by us. `has_proxy`: whether ours refuses
-        what the rules of origins forbid. Without it, the page itself is kept from metadata services.
-        Raises CdpError, ConnectionClosed or TimeoutError.
+        `is_users`: a user of the browser opened it, so the server never closes it. `has_proxy`: whether our proxy
+        enforces the rules of origins. Without it, the page itself is kept from metadata services. Raises CdpError,
+        ConnectionClosed or TimeoutError.
         """
         if session is None:
             attached = await connection.call(
@@ -186,13 +186,13 @@ class Page:
         self.changed.set()
 
     def give_up(self, reason: str) -> None:
-        """Close the page, which can't be used any more, and what runs in it."""
+        """Close a page that can't be used any more, and its scripts."""
         self.end(reason)
         drop(self.connection.send("Runtime.terminateExecution", {}, self.session))
         self.close()
 
     def close(self) -> None:
-        """Close the page, or leave one that a user opened."""
+        """Close the page, or detach from one that a user opened."""
         if self._is_users:
             drop(self.connection.send("Target.detachFromTarget", {"sessionId": self.session}))
         else:
@@ -230,7 +230,7 @@ class Page:
             await asyncio.wait({self.ended}, timeout=CLOSING_SECONDS)
 
     async def stop_scripts(self) -> bool:
-        """End the script that the page is stuck in. Returns whether it answers now."""
+        """End a script that blocks the page. Returns whether the page answers now."""
         for frame_session in {frame.session for frame in self.frames}:
             drop(self.connection.send("Runtime.terminateExecution", {}, frame_session))
         return await self.answers(1.5)
@@ -260,10 +260,10 @@ class Page:
         self.frames.take_tree(session, tree)
 
     def _following(self) -> list[tuple[str, Params]]:
-        """The calls that follow the requests of a frame or a worker, and of those that it starts, and let it start."""
+        """The calls that report the requests of a frame or worker and of those that it starts, and resume it."""
         children = {
             "autoAttach": True,
-            # Its first requests are seen too. A user's popups would wait as well, also those that we don't attach to.
+            # Its first requests are seen too. A user's popups would wait as well, even those not attached to.
             "waitForDebuggerOnStart": self._has_proxy,
             "flatten": True,
             "filter": [{"type": "iframe"}, {"type": "worker"}],
@@ -280,7 +280,7 @@ class Page:
         try:
             await self._enable(session)
         except (CdpError, ConnectionClosed, TimeoutError):
-            pass  # a frame that went away, or that hangs; the page goes on without it
+            pass  # a frame that was removed, or that hangs; the page continues without it
 
     async def _watch_connection(self) -> None:
         await self.connection.wait_closed()
@@ -334,7 +334,7 @@ class Page:
             drop(self.connection.send("Fetch.continueRequest", asked, session))
 
     def _check_response(self, response: Params) -> None:
-        """Leave a page that has reached a metadata service by another name."""
+        """Close a page that has reached a metadata service by another name."""
         origin = origin_of_url(str(response.get("url", "")))
         address = parse_ip(str(response.get("remoteIPAddress", "")).strip("[]"))
         problem = origin and address and OriginRules().address_problem(origin, address)
@@ -353,23 +353,23 @@ class Page:
         return self._messages > MOST_MESSAGES
 
     def _disable_scripts(self, session: str) -> None:
-        """End the script that runs, and let no other of the page run any more."""
+        """End the running script, and disable all further scripts of the page."""
         self._disabled.add(session)
         drop(self.connection.send("Emulation.setScriptExecutionDisabled", {"value": True}, session))
         drop(self.connection.send("Runtime.terminateExecution", {}, session))
 
     def enable_scripts(self) -> None:
-        """Let the scripts of the next document run."""
+        """Enable the scripts of the next document."""
         for session in self._disabled:
             drop(self.connection.send("Emulation.setScriptExecutionDisabled", {"value": False}, session))
         self._disabled.clear()
 
     def _answer_dialog(self, session: str, params: Params) -> None:
-        """Answer a dialog at once: the page stands still until then."""
+        """Answer a dialog at once: it blocks the page."""
         answer, notice = self._dialogs.answer(str(params.get("type")), str(params.get("message", "")))
         self.log.notices.add(notice)
         if self._dialogs.is_one_too_many:
-            # A loop takes notice of it after some hundred more dialogs, which are closed meanwhile.
+            # A loop ends after hundreds more dialogs, which are closed meanwhile.
             drop(self.connection.send("Runtime.terminateExecution", {}, session))
             self.log.notices.add(f"more than {MOST_DIALOGS} dialogs: the script that opens them was ended")
         self._start(self._close_dialog(session, answer))
@@ -433,7 +433,7 @@ class Page:
             self.log.document_ended(loader)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work that ends with the page."""
+        """Work that is cancelled with the page."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -451,7 +451,7 @@ class Page:
 
 
 def drop(future: asyncio.Future[Any]) -> None:
-    """Not await an answer, whatever it is."""
+    """Ignore an answer or error."""
     future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 

@@ -32,7 +32,7 @@ WaitUntil = Literal["load", "dom", "idle", "none"]
 Value = str | float | bool
 
 
-# These two have no docstring: it would be in every list, where the description of their array says it all.
+# These two have no docstring: it would be in every list, where the description of their array suffices.
 class FieldValue(Struct, frozen=True, forbid_unknown_fields=True):
     value: Value
     label: str | None = None
@@ -58,4 +58,4 @@ class LoadedPage(Struct, frozen=True):
     url: str
     content: str
     untrusted: list[str]
-    """What is the page's own."""
+    """The page's own text."""

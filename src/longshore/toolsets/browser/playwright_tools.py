@@ -1,7 +1,7 @@
-"""Playwright MCP's names, with its parameters. They are in no list, and answer as our tools do.
+"""Playwright MCP's names, with its parameters. They are unlisted, and answer as our tools do.
 
-The functions are aliases: each turns Playwright's arguments into those of the tool that has it as an alias. A parameter
-that has no effect is taken, so that a call need not be changed.
+The functions are aliases: each turns Playwright's arguments into those of the tool that has it as an alias. Parameters
+without effect are accepted, so that calls need no change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PlaywrightField(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlaywrightTools:
-    """What `BrowserTools` offers under those of Playwright's names that are no aliases of its tools."""
+    """The tools of Playwright MCP that are no aliases of those of `BrowserTools`."""
 
     _browsers: Browsers
 
@@ -224,7 +224,7 @@ def click(
 
 
 def _place(given: str | None) -> dict[str, str]:
-    """The argument that says which element is meant."""
+    """The argument that identifies the element."""
     if given is None:
         raise ToolError("give the element as target: its ref, or a CSS selector")
     return {"ref" if is_ref(given) else "selector": given}

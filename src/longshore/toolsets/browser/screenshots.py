@@ -1,4 +1,4 @@
-"""Pictures of a page: what the window shows, the whole page, or one element."""
+"""Screenshots of the window, the whole page, or one element."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Screenshot(Struct, frozen=True):
     width: int
     height: int
     note: str = ""
-    """What is not in it."""
+    """The parts that are left out."""
     marks: list[str] = []
     """The refs that are written in it."""
 

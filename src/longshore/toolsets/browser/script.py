@@ -1,4 +1,4 @@
-"""The script in a page, as Python calls it: one isolated world of each frame, answers as records."""
+"""The Python side of the script in a page: one isolated world of each frame, answers as records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.connection import CdpError, Connection
+from longshore.toolsets.browser.connection import CdpConnection, CdpError
 from longshore.toolsets.browser.events import RefNumbers, clean
 
 WORLD: Final = "longshore"
@@ -35,10 +35,10 @@ _TITLE: Final = f"function() {{ return document.title.slice(0, {MOST_TITLE}); }}
 T = TypeVar("T")
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class SnapshotLine(Struct, frozen=True, omit_defaults=True):
     """A line of a snapshot. `frame` marks an iframe, whose own lines belong below it.
 
-    `behind` marks what can be seen but not used, such as the page behind a dialog.
+    `behind` marks visible parts that can't be used, such as the page behind a dialog.
     """
 
     depth: int
@@ -49,7 +49,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
 
 
 class Lines(Struct, frozen=True):
-    lines: list[Line]
+    lines: list[SnapshotLine]
     title: str
     url: str
     nodes: int = 0
@@ -83,7 +83,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Located(Struct, frozen=True):
-    """An element, or the problem and what there is instead."""
+    """An element, or the problem and similar elements."""
 
     ref: str = ""
     role: str = ""
@@ -102,7 +102,7 @@ class Located(Struct, frozen=True):
 
 
 class Prepared(Struct, frozen=True):
-    """The point of an element, in the frame's own viewport, or why it can't be acted on now."""
+    """The point of an element, in the frame's own viewport, or the reason why it can't be acted on now."""
 
     x: float = 0
     y: float = 0
@@ -120,7 +120,7 @@ class ValueSet(Struct, frozen=True):
 
 
 class OptionFound(Struct, frozen=True):
-    """The option of a name in an open list, and the names of those that there are."""
+    """The option with a name in an open list, or the names of all options."""
 
     ref: str
     options: list[str]
@@ -130,7 +130,7 @@ class OptionFound(Struct, frozen=True):
 
 
 class Submission(Struct, frozen=True):
-    """How a form is submitted. It has been where there is neither a button nor Enter to do it."""
+    """How a form is submitted. Without a button and `enter`, it was submitted already."""
 
     ref: str = ""
     """Of the button that submits."""
@@ -143,7 +143,7 @@ class Submission(Struct, frozen=True):
 
 
 class SliderValue(Struct, frozen=True):
-    """Where a slider that is no form element stands."""
+    """The value of a slider that is no form element."""
 
     now: float
     min: float
@@ -167,13 +167,15 @@ class Holds(Struct, frozen=True):
 class PageScript:
     """The script in one document of a frame."""
 
-    def __init__(self, connection: Connection, session: str, object_id: str, context_id: int, refs: RefNumbers) -> None:
+    def __init__(
+        self, connection: CdpConnection, session: str, object_id: str, context_id: int, refs: RefNumbers
+    ) -> None:
         self._connection, self._session, self._refs = connection, session, refs
         self._object_id, self._context_id = object_id, context_id
 
     @classmethod
     async def install(
-        cls, connection: Connection, session: str, frame_id: str, prefix: str, refs: RefNumbers | None = None
+        cls, connection: CdpConnection, session: str, frame_id: str, prefix: str, refs: RefNumbers | None = None
     ) -> PageScript:
         """Load the script into a frame's current document. Raises CdpError if it is being replaced."""
         refs = refs or RefNumbers()
@@ -219,11 +221,11 @@ class PageScript:
         return _without_problem(await self._call(PageText, "read", given), part)
 
     async def mark(self, most: int) -> list[str]:
-        """Write the refs of at most so many controls beside them. Returns these refs."""
+        """Show the refs of at most so many controls beside them. Returns these refs."""
         return (await self._call(dict[str, list[str]], "mark", {"most": most}))["refs"]
 
     async def unmark(self) -> None:
-        """Take away what `mark` has written."""
+        """Remove the refs that `mark` has added."""
         await self._call(dict[str, str], "unmark")
 
     async def locate(self, target: dict[str, str]) -> Located:
@@ -241,7 +243,7 @@ class PageScript:
         return (await self._call(dict[str, bool], "has_pointer"))["moved"]
 
     async def covers_frame(self, x: float, y: float) -> str:
-        """What covers the frames at a point, in words; empty if nothing does."""
+        """The elements that cover the frames at a point, in words; empty if none does."""
         return (await self._call(dict[str, str], "covers_frame", x, y))["problem"]
 
     async def set_value(self, ref: str, value: Any) -> ValueSet:
@@ -257,12 +259,12 @@ class PageScript:
     async def fill(self, fields: list[dict[str, Any]]) -> list[Located]:
         """Fill fields, each of `target` and `value`, in turn. Returns those that were filled before one failed.
 
-        The last has a problem if it was clicked in vain.
+        The last has a problem if a click did not change it.
         """
         return (await self._call(dict[str, list[Located]], "fill", fields))["done"]
 
     async def submit(self, ref: str) -> Submission:
-        """Submit a field's form, or say by which button or key."""
+        """Submit a field's form, or return the button or key to do it with."""
         return await self._call(Submission, "submit", ref)
 
     async def focus(self, ref: str) -> None:
@@ -272,9 +274,10 @@ class PageScript:
         return (await self._call(dict[str, str], "describe", ref))["text"]
 
     async def quiet(self, quiet_ms: int, limit_ms: int) -> bool:
-        """Wait until the document has not changed for so long. Returns whether it came to that.
+        """Wait until the document has not changed for `quiet_ms`. Returns whether that happened.
 
-        A document whose scripts are off has no timers, and is only changed by what loads: the time alone is waited for.
+        A document with disabled scripts has no timers, and only loading changes it: then the wait is `quiet_ms` in any
+        case.
         """
         told = await self._call(dict[str, bool], "quiet", {"quiet_ms": quiet_ms, "limit_ms": limit_ms})
         if not told["waited"]:
@@ -306,12 +309,12 @@ class PageScript:
         return str(told["result"]["value"])
 
     def show(self, refs: list[str]) -> asyncio.Future[dict[str, Any]]:
-        """Note refs that an answer has: an element whose ref no answer has may be that of an older one."""
+        """Record the refs in an answer: an element whose ref is in no answer may get that of an older one."""
         asked = {"functionDeclaration": _SHOW, "objectId": self._object_id, "arguments": [{"value": refs}]}
         return self._connection.send("Runtime.callFunctionOn", asked, self._session)
 
     async def element(self, ref: str) -> str:
-        """The element itself, as the id of an object in our world."""
+        """The element itself, as the id of an object in the isolated world."""
         return str((await self._run(_ELEMENT, {"value": ref}))["objectId"])
 
     async def _call(self, type: type[T], name: str, *arguments: Any) -> T:
@@ -340,7 +343,7 @@ class PageScript:
         return len(roots)
 
     async def _closed_root(self, host: str) -> str:
-        """The closed shadow root of an element, as the id of an object in our world; empty if it has none."""
+        """The closed shadow root of an element, as the id of an object in the isolated world; empty if it has none."""
         described = await self._connection.call("DOM.describeNode", {"objectId": host}, self._session)
         for root in described["node"].get("shadowRoots", ()):
             if root.get("shadowRootType") == "closed":
@@ -350,7 +353,7 @@ class PageScript:
         return ""
 
     async def _run(self, function: str, *arguments: dict[str, Any], by_value: bool = False) -> dict[str, Any]:
-        """Call a function on the script. Returns its result as the browser describes it."""
+        """Call a function of the script. Returns its result as the browser describes it."""
         told = await self._connection.send(
             "Runtime.callFunctionOn",
             {
@@ -369,7 +372,7 @@ class PageScript:
 
 @cache
 def source() -> str:
-    """The script's text, without the comment above it."""
+    """The script's text, without its first comment."""
     text = files("longshore.toolsets.browser").joinpath("page_script.js").read_text("utf-8")
     return text[text.index("(prefix, last) =>") :].rstrip().removesuffix(";")
 
@@ -382,7 +385,7 @@ def _check(told: dict[str, Any]) -> None:
 
 
 def quote(query: dict[str, str]) -> str:
-    """What was asked for, such as `ref "e12"`."""
+    """A target in quotes, such as `ref "e12"`."""
     return " ".join(f'{name} "{clean(value, 80)}"' for name, value in query.items())
 
 

@@ -1,4 +1,4 @@
-"""Waiting for what an action started: a navigation, its requests, then a DOM that no longer changes."""
+"""Waiting for the effects of an action: a navigation, its requests, then a DOM that no longer changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILLED_QUIET_MS: Final = 30
 QUIET_LIMIT_MS: Final = 800
 """The longest wait for a quiet DOM: a clock or an animation never is."""
 REQUESTED_SECONDS: Final = 0.5
-"""A requested navigation starts within milliseconds. One that has not by now was prevented."""
+"""A requested navigation starts within milliseconds. After this time it counts as prevented."""
 POLL_PAUSE_SECONDS: Final = 1.0
 """A request that starts so long after the last action is the page's own doing."""
 POLLS: Final = 2
@@ -40,12 +40,12 @@ WAITED_FOR: Final = {
     **dict.fromkeys(("Document", "XHR", "Fetch", "Script", "Stylesheet"), REQUEST_SECONDS),
     "Image": PICTURE_SECONDS,
 }
-"""How long a request of each type is waited for. Those of others are not."""
+"""The time to wait for a request of each type. There is no wait for other types."""
 
 
 @final
-class Watch:
-    """What began since an action, and what of it still runs."""
+class ActivityWatch:
+    """The activity since an action began, and the part of it in progress."""
 
     def __init__(self, since: float) -> None:
         self.since = since
@@ -60,7 +60,7 @@ class Watch:
         self._changed = asyncio.Event()
 
     def running(self) -> list[str]:
-        """What still runs, in words; requests that take too long included."""
+        """The activity in progress, in words; including requests that take too long."""
         names = [name for _, name in self._requests.values()]
         return [*names, *("the page loads" for _ in list(self._loading)[:1])]
 
@@ -69,7 +69,7 @@ class Watch:
         return bool(self._loading) or self._next_expiry() is not None
 
     async def wait_idle(self, until: float) -> bool:
-        """Wait until nothing runs. False if that was not so at the time `until` of the monotonic clock."""
+        """Wait until nothing is in progress. False if something still is at the time `until` of the monotonic clock."""
         while self.is_busy:
             now = time.monotonic()
             if now >= until:
@@ -84,7 +84,7 @@ class Watch:
         return True
 
     def _next_expiry(self) -> float | None:
-        """When the first thing that still counts no longer does, None if nothing counts."""
+        """The time when the first activity stops to count, None if none counts."""
         now = time.monotonic()
         ends = [end for end, _ in self._requests.values()]
         ends += [start + REQUESTED_SECONDS for start in self._requested.values()]
@@ -93,7 +93,7 @@ class Watch:
     # -- called by Activity
 
     def request_started(self, id: str, name: str, seconds: float) -> None:
-        """A request, which is waited for so long."""
+        """Count a request, at most for so long."""
         if id not in self._requests:
             self.started += 1
         self._requests[id] = time.monotonic() + seconds, name
@@ -121,11 +121,11 @@ class Watch:
         self._changed.set()
 
 
-class Request(Struct):
-    """A request that runs, or that another may continue."""
+class TrackedRequest(Struct):
+    """A request in progress, or one that another may continue."""
 
     sender: tuple[str, str]
-    """What it asks for, and the place in a script that sent it."""
+    """Its URL, and the place in a script that sent it."""
     loader: str
     """The id of the document that sent it."""
     session: str
@@ -139,28 +139,31 @@ class Request(Struct):
 
 @final
 class Activity:
-    """Follows the events of a page and tells the watches of running actions."""
+    """Follows the events of a page and updates the watches of running actions."""
 
     def __init__(self, main_frame: str) -> None:
         self._main_frame = main_frame
-        self._watches: list[Watch] = []
+        self._watches: list[ActivityWatch] = []
         self._last_action = time.monotonic()
         self._polls: dict[tuple[str, str], int] = {}
-        self._requests: dict[str, Request] = {}
+        self._requests: dict[str, TrackedRequest] = {}
         """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
-    def watch(self, since: float | None = None) -> Watch:
-        """Begin to watch what begins from now on, or continues what began since then. Give it back to `unwatch`."""
+    def watch(self, since: float | None = None) -> ActivityWatch:
+        """Begin to watch activity that begins from now on, or that continues such activity.
+
+        Pass it to `unwatch` at the end.
+        """
         now = time.monotonic()
         for request in self._requests.values():
-            # The action before this one waited so long at least, and nothing continued it.
+            # The previous action waited at least so long, and nothing continued it.
             if request.answered is not None and now - request.answered > FILLED_QUIET_MS / 1000:
                 request.answered = None
-        watch = Watch(now if since is None else since)
+        watch = ActivityWatch(now if since is None else since)
         self._watches.append(watch)
         return watch
 
-    def unwatch(self, watch: Watch) -> None:
+    def unwatch(self, watch: ActivityWatch) -> None:
         if watch in self._watches:
             self._watches.remove(watch)
         self._last_action = time.monotonic()
@@ -217,7 +220,7 @@ class Activity:
             self._ended(id)
 
     def document_ended(self, loader: str) -> None:
-        """A document was replaced or removed, and its requests with it: the browser does not say so of each."""
+        """A document was replaced or removed, and its requests with it: the browser reports none of these."""
         for id in [id for id, request in self._requests.items() if request.loader == loader]:
             self._ended(id)
 
@@ -242,7 +245,7 @@ class Activity:
                     watch.request_started(params["requestId"], name, seconds)
 
     def _follow(self, session: str, params: dict[str, Any], sender: tuple[str, str]) -> float:
-        """Follow a request. Returns when the first of those that it continues began."""
+        """Follow a request. Returns the start of the first request that it continues."""
         id, now = params["requestId"], time.monotonic()
         if id in self._requests:  # a redirect
             return self._requests[id].began
@@ -254,14 +257,14 @@ class Activity:
         while len(self._requests) >= MOST_REQUESTS:
             self._requests.pop(next(iter(self._requests)))
         began = now if before is None else before.began
-        self._requests[id] = Request(sender, str(params.get("loaderId", "")), session, began)
+        self._requests[id] = TrackedRequest(sender, str(params.get("loaderId", "")), session, began)
         return began
 
     def _answered(self, session: str, params: dict[str, Any]) -> None:
         request = self._requests.get(params["requestId"])
         if request is not None:
             request.session = session
-            # What a page sends after it has cancelled a request is something new.
+            # A request sent after the page has cancelled another one does not continue that.
             request.answered = None if params.get("canceled") else time.monotonic()
 
     def _ended(self, id: str) -> None:
@@ -284,7 +287,7 @@ def _place(params: dict[str, Any]) -> str:
     return ":".join(str(frames[0].get(name)) for name in ("scriptId", "lineNumber", "columnNumber")) if frames else ""
 
 
-def _may_continue(before: Request, sender: tuple[str, str], now: float) -> bool:
+def _may_continue(before: TrackedRequest, sender: tuple[str, str], now: float) -> bool:
     """Whether a request that is sent now continues that one."""
     return (
         before.sender == sender
@@ -294,11 +297,11 @@ def _may_continue(before: Request, sender: tuple[str, str], now: float) -> bool:
     )
 
 
-async def settle(watch: Watch, quiet: Callable[[], Awaitable[None]], seconds: float = SETTLE_SECONDS) -> bool:
-    """Wait for what an action started. False if something of it still runs after so many seconds.
+async def settle(watch: ActivityWatch, quiet: Callable[[], Awaitable[None]], seconds: float = SETTLE_SECONDS) -> bool:
+    """Wait for the effects of an action. False if some are still in progress after that many seconds.
 
-    `quiet` waits for a quiet DOM. Its round trip through the page also guarantees that we have seen the requests that
-    the page's event handlers sent: their events come before its answer.
+    `quiet` waits for a quiet DOM. Its round trip through the page also guarantees that the requests sent by the page's
+    event handlers are known: their events come before its answer.
     """
     until = time.monotonic() + seconds
     while True:

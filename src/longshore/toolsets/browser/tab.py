@@ -1,4 +1,4 @@
-"""A tab: it loads pages, looks at them and acts in them. Its id stays when a page that crashed is replaced."""
+"""A tab: it loads pages, reads them and acts in them. Its id stays when a page that crashed is replaced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from longshore.errors import ToolError, ToolTimeout
 from longshore.toolsets.browser import navigation
-from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, Fill, Step, Target, Wait
+from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, ElementTarget, Fill, Step, Wait
 from longshore.toolsets.browser.connection import CdpError, ConnectionClosed
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.evaluation import ScriptElement, evaluate
@@ -31,10 +31,10 @@ from longshore.toolsets.browser.settling import (
     QUIET_LIMIT_MS,
     QUIET_MS,
     SETTLE_SECONDS,
-    Watch,
+    ActivityWatch,
     settle,
 )
-from longshore.toolsets.browser.snapshot import Line, compose, diff, fold_repeated
+from longshore.toolsets.browser.snapshot import SnapshotLine, compose, diff, fold_repeated
 
 ACT_SECONDS: Final = 15.0
 READ_SECONDS: Final = 10.0
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class Outcome(Struct, frozen=True):
-    """What steps did."""
+    """The result of steps."""
 
     line: str
     """One sentence."""
@@ -69,8 +69,8 @@ class Outcome(Struct, frozen=True):
     title: str | None = None
     """Both only if they changed."""
     diff: str = ""
-    """What changed on the page, or in the part that was compared. Empty also if there is another document."""
-    page: list[Line] | None = None
+    """The changes of the page, or of the compared part. Empty also if there is another document."""
+    page: list[SnapshotLine] | None = None
     """The lines of another document. Parts that are as on the page before are one line each."""
     failed: str | None = None
     """Why a step failed, after others were done."""
@@ -79,33 +79,33 @@ class Outcome(Struct, frozen=True):
 
 
 class Arrival(Struct, frozen=True):
-    """What came of a navigation."""
+    """The result of a navigation."""
 
     url: str
     title: str
     status: int
     note: str
     events: list[str]
-    page: list[Line]
+    page: list[SnapshotLine]
     """The page's lines, none if it was not waited for. Parts that are as on the page before are one line each."""
-    lines: list[Line]
+    lines: list[SnapshotLine]
     """All of the page's lines."""
 
 
-class Snapshot(Struct, frozen=True):
+class PageSnapshot(Struct, frozen=True):
     """A page's lines, those of its frames among them."""
 
-    lines: list[Line]
+    lines: list[SnapshotLine]
     url: str
     title: str
     truncated: bool
 
 
-NOTHING: Final = Snapshot([], "", "", False)
+NOTHING: Final = PageSnapshot([], "", "", False)
 
 
 class Match(Struct, frozen=True):
-    """An element or text that was looked for."""
+    """An element or text that was found."""
 
     text: str
     ref: str | None
@@ -113,7 +113,7 @@ class Match(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What was found on a page."""
+    """The matches on a page."""
 
     matches: list[Match]
     total: int
@@ -155,13 +155,13 @@ class Host(Protocol):
         ...
 
     def replaces(self, tab: Tab) -> bool:
-        """Whether a tab whose page has ended gets another one."""
+        """Whether a tab whose page has ended gets a new one."""
         ...
 
 
 @final
 class Tab:
-    """A tab. Its methods raise ToolError, with what to do, and take no longer than their `seconds`."""
+    """A tab. Its methods raise ToolError with the fix, and take no longer than their `seconds`."""
 
     def __init__(self, id: str, host: Host, url: str = "about:blank", opener: Tab | None = None) -> None:
         self.id, self._host, self.opener = id, host, opener
@@ -180,7 +180,7 @@ class Tab:
 
     @property
     def url(self) -> str:
-        """Where the page is now, for answers; of one that has ended, where it was when it was last looked at."""
+        """The URL of the page, for answers; if the page has ended, its last known URL."""
         page = self.page
         url = self.seen_url if page is None or page.ended.done() else page.frames.main.url or self.seen_url
         return self.log.mask(url)
@@ -202,7 +202,7 @@ class Tab:
         except PageBlocked:
             return await load()  # in another page
         except Restless:
-            # A document that replaces itself all the time can overtake the one that is asked for; not in another page.
+            # A document that replaces itself all the time can overtake the requested one; not in another page.
             if self.page is None or not self._host.replaces(self):
                 raise
             self.page.give_up(RESTLESS)
@@ -234,7 +234,7 @@ class Tab:
             loaded = await go(page)
             if loaded.download:
                 await self._host.downloads.wait(first, SETTLE_SECONDS, begins=True)
-            before, lines = self._last.lines, list[Line]()
+            before, lines = self._last.lines, list[SnapshotLine]()
             if wait == "none":
                 await self.look(page)
             else:
@@ -255,22 +255,22 @@ class Tab:
     async def snapshot(
         self,
         mode: Literal["full", "interactive"] = "full",
-        target: Target | None = None,
+        target: ElementTarget | None = None,
         depth: int | None = None,
         links: bool = False,
         seconds: float = READ_SECONDS,
         boxes: bool = False,
-    ) -> Snapshot:
+    ) -> PageSnapshot:
         """The page's lines, with refs; with `boxes` also where each element is in the window."""
 
-        async def work(page: Page) -> Snapshot:
+        async def work(page: Page) -> PageSnapshot:
             made = await self._snapshot(page, mode, target, depth, links, boxes)
             return self._note(made) if mode == "full" and target is None and depth is None and not boxes else made
 
         return await self._run(work, seconds, "the snapshot")
 
     async def changes(self, max_tokens: int = DIFF_TOKENS, seconds: float = READ_SECONDS) -> str:
-        """What changed since the last full snapshot or action."""
+        """The changes since the last full snapshot or action."""
         before = self._last
         after = await self.snapshot(seconds=seconds)
         return _changes(before, after, max_tokens)
@@ -284,7 +284,7 @@ class Tab:
         seconds: float = READ_SECONDS,
         near: str | None = None,
     ) -> Found:
-        """Elements and texts in all frames; those near a text are the first, from the frames that have it."""
+        """Find elements and texts in all frames; those near a text come first, from the frames that have it."""
 
         async def work(page: Page) -> Found:
             frames = list(page.frames)
@@ -316,7 +316,7 @@ class Tab:
     ) -> Reading:
         """The text of the page or of a part of it, and below it that of the frames in it."""
 
-        async def read_frame(page: Page, frame: Frame, target: Target | None) -> Reading:
+        async def read_frame(page: Page, frame: Frame, target: ElementTarget | None) -> Reading:
             selector, ref = (None, None) if target is None else (target.selector, target.ref)
             found = await self._in_frame(
                 page, frame, lambda s: s.read(format=format, selector=selector, ref=ref, limit_chars=limit_chars)
@@ -335,7 +335,7 @@ class Tab:
 
         async def work(page: Page) -> Reading:
             frame = page.frames.main if ref is None else page.frames.of_ref(ref)
-            return await read_frame(page, frame, Target(selector=selector, ref=ref) if selector or ref else None)
+            return await read_frame(page, frame, ElementTarget(selector=selector, ref=ref) if selector or ref else None)
 
         return await self._run(work, seconds, "reading")
 
@@ -351,7 +351,7 @@ class Tab:
             element = None
             if ref is not None:
                 actions = Actions(page, self.dialogs)
-                element = await self._own_world(page, actions, await actions.find(Target(ref=ref)))
+                element = await self._own_world(page, actions, await actions.find(ElementTarget(ref=ref)))
             return await evaluate(page, script, element, seconds, args)
 
         return await self._run(work, seconds, "the script")
@@ -362,7 +362,7 @@ class Tab:
         quality: int | None = None,
         max_width: int | None = None,
         full_page: bool = False,
-        target: Target | None = None,
+        target: ElementTarget | None = None,
         seconds: float = READ_SECONDS,
         marks: bool = False,
     ) -> Screenshot:
@@ -384,7 +384,7 @@ class Tab:
         return await self._run(work, seconds, "the screenshot")
 
     def prepare_answer(self, text: str) -> str:
-        """A text of the page as an answer has it, with dots for passwords. The page notes which refs are in it."""
+        """A text of the page for an answer, with dots for passwords. The page records which refs are in it."""
         masked, page = self.log.secrets.mask(text), self.page
         if page is not None and not page.ended.done():
             refs: dict[str, list[str]] = {}
@@ -440,7 +440,7 @@ class Tab:
 
     @asynccontextmanager
     async def _turn(self, until: float) -> AsyncGenerator[None]:
-        """Keep other calls from acting in the tab. Raises ToolError if one does until then."""
+        """Exclude actions of other calls in the tab. Raises ToolError if one acted until then."""
         try:
             async with asyncio.timeout(max(0.0, until - time.monotonic())):
                 await self._acting.acquire()
@@ -487,7 +487,7 @@ class Tab:
             failed,
         )
 
-    async def _settle(self, page: Page, watch: Watch, frame: Frame, quiet_ms: int) -> None:
+    async def _settle(self, page: Page, watch: ActivityWatch, frame: Frame, quiet_ms: int) -> None:
         frames = [page.frames.main] if frame is page.frames.main else [page.frames.main, frame]
 
         async def quiet() -> None:
@@ -522,7 +522,7 @@ class Tab:
         restore: bool = True,
         until: float | None = None,
     ) -> T:
-        """Do something with the page, at most so many seconds, and not longer than the page lives.
+        """Run a function with the page, at most for `seconds`, and not longer than the page exists.
 
         `until` is the end of these seconds, if some of them have passed.
         """
@@ -569,7 +569,7 @@ class Tab:
         return PageBlocked(problem) if reason in (BLOCKED, POPUPS, RESTLESS, FLOOD) else ToolError(problem)
 
     async def _late(self, page: Page, doing: str, seconds: float) -> ToolError:
-        """Why something took too long."""
+        """The reason for a timeout."""
         answers = await page.answers()
         if not answers and page.ended.done():
             return self._gone(page)
@@ -584,7 +584,7 @@ class Tab:
         return ToolTimeout(label(f"{busy}; the next call ends the script that runs in it, or navigate elsewhere"))
 
     async def _ready(self, restore: bool, seconds: float) -> Page:
-        """The page, replaced if it has ended or is stuck."""
+        """The page, replaced if it has ended or hangs."""
         async with self._opening:
             page = self.page
             if page is not None and not page.ended.done():
@@ -629,13 +629,13 @@ class Tab:
         if self._host.shares_window(self):
             drop(page.connection.send("Page.bringToFront", {}, page.session))
 
-    def _note(self, made: Snapshot) -> Snapshot:
-        """Remember what the whole page looked like."""
+    def _note(self, made: PageSnapshot) -> PageSnapshot:
+        """Store the snapshot of the whole page."""
         self.seen_url, self.title, self._last = made.url, made.title, made
         return made
 
     async def look(self, page: Page) -> None:
-        """Note URL and title."""
+        """Store URL and title."""
         self.title = clean(await page.frames.use(page.frames.main, PageScript.title))
         self.seen_url = page.frames.main.url
 
@@ -645,11 +645,11 @@ class Tab:
         self,
         page: Page,
         mode: Literal["full", "interactive"] = "full",
-        target: Target | None = None,
+        target: ElementTarget | None = None,
         depth: int | None = None,
         links: bool = False,
         boxes: bool = False,
-    ) -> Snapshot:
+    ) -> PageSnapshot:
         frame = page.frames.main
         query = None if target is None else target.query()
         if target is not None and target.ref is not None:
@@ -657,13 +657,13 @@ class Tab:
         given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links, "boxes": boxes}
         told = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
         lines, truncated = await self._with_children(page, frame, told, given)
-        return Snapshot(lines, page.frames.main.url or told.url, told.title, truncated)
+        return PageSnapshot(lines, page.frames.main.url or told.url, told.title, truncated)
 
     async def _with_children(
         self, page: Page, frame: Frame, told: Any, given: dict[str, Any]
-    ) -> tuple[list[Line], bool]:
-        """A frame's lines with those of the frames in it, which are all asked at once."""
-        children: dict[str, list[Line]] = {}
+    ) -> tuple[list[SnapshotLine], bool]:
+        """A frame's lines with those of the frames in it, which are all read at once."""
+        children: dict[str, list[SnapshotLine]] = {}
         truncated = bool(told.truncated)
 
         async def look(ref: str) -> None:
@@ -680,16 +680,18 @@ class Tab:
         if refs:
             await asyncio.gather(*map(look, refs[:MOST_SHOWN_FRAMES]))
         if left := refs[MOST_SHOWN_FRAMES:]:
-            children[left[0]] = [Line(0, f"({len(left)} frames from here on are not looked into; give one as scope)")]
+            children[left[0]] = [
+                SnapshotLine(0, f"({len(left)} frames from here on are not looked into; give one as scope)")
+            ]
         return (compose(told.lines, children) if children else list(told.lines)), truncated
 
-    async def _shown_children(self, page: Page, frame: Frame, target: Target | None) -> list[Frame]:
-        """The frames that can be seen in a frame, or in a part of it, in their order."""
+    async def _shown_children(self, page: Page, frame: Frame, target: ElementTarget | None) -> list[Frame]:
+        """The visible frames in a frame, or in a part of it, in their order."""
         if all(each.parent != frame.id for each in page.frames):
             return []
         query = None if target is None else target.query()
         found = await self._in_frame(page, frame, lambda s: s.snapshot(target=query))
-        lines: list[Line] = [] if found is None else found.lines
+        lines: list[SnapshotLine] = [] if found is None else found.lines
         shown = [await self._child(page, frame, line.ref) for line in lines if line.frame and line.ref]
         return [child for child in shown if child is not None]
 
@@ -703,7 +705,7 @@ class Tab:
         return page.frames.get(str(told.get("node", {}).get("frameId", "")))
 
     async def _in_frame(self, page: Page, frame: Frame, work: Callable[[Any], Awaitable[T]]) -> T | None:
-        """Something in a frame; None where a frame beside the main one does not answer."""
+        """The result in a frame; None if a frame beside the main one does not answer."""
         if frame.parent is None:
             return await page.frames.use(frame, work)
         try:
@@ -723,7 +725,7 @@ class Tab:
             raise ToolError(f"no script can run in the frame of {element.ref}; read it with browser_read")
         return ScriptElement(session, context, str(resolved["object"]["objectId"]))
 
-    async def _box(self, page: Page, target: Target) -> Box:
+    async def _box(self, page: Page, target: ElementTarget) -> Box:
         element = await Actions(page, self.dialogs).find(target)
         box = await page.frames.use(element.frame, lambda s: s.box({"ref": element.ref}))
         x, y = box.x, box.y
@@ -734,8 +736,8 @@ class Tab:
         return Box(x, y, box.width, box.height)
 
 
-def _changes(before: Snapshot, after: Snapshot, max_tokens: int) -> str:
-    """What changed from one snapshot to the other. It says if they show only a part of the page."""
+def _changes(before: PageSnapshot, after: PageSnapshot, max_tokens: int) -> str:
+    """The difference of two snapshots. It says if they show only a part of the page."""
     truncated = before.truncated or after.truncated
     changes = diff(before.lines, after.lines, max_tokens, truncated)
     return (
@@ -744,12 +746,12 @@ def _changes(before: Snapshot, after: Snapshot, max_tokens: int) -> str:
 
 
 def _loaded_by(until: float, seconds: float) -> float:
-    """Until when to wait for a page. What is there then is still to be looked at in the time of the call."""
+    """The deadline for loading a page. It leaves time in the call for reading the page."""
     return until - min(LOOK_SECONDS, seconds / 5)
 
 
 class PageBlocked(ToolError):
-    """The page was given up because of what it did: another can be loaded."""
+    """The page was closed because of its behaviour: another can be loaded."""
 
 
 class PageClosed(ToolError):

@@ -23,7 +23,7 @@ from longshore.telemetry.recorder import reporter_of
 from longshore.toolsets.browser import actions
 from longshore.toolsets.browser import options as browser_options
 from longshore.toolsets.browser import playwright_tools as playwright
-from longshore.toolsets.browser.actions import Point, Target
+from longshore.toolsets.browser.actions import ElementTarget, Point
 from longshore.toolsets.browser.answers import (
     LEAST_ANSWER,
     Shown,
@@ -37,7 +37,7 @@ from longshore.toolsets.browser.answers import (
 from longshore.toolsets.browser.brooklyn_tools import BrooklynTools
 from longshore.toolsets.browser.browsers import HEIGHT, WIDTH, Browsers, Strategy, Used
 from longshore.toolsets.browser.downloads import clean_name
-from longshore.toolsets.browser.events import MOST_ENTRIES, Exchange, clean, without_user
+from longshore.toolsets.browser.events import MOST_ENTRIES, NetworkExchange, clean, without_user
 from longshore.toolsets.browser.live_view import view_of
 from longshore.toolsets.browser.masking import Secrets
 from longshore.toolsets.browser.options import BrowserOptions
@@ -78,7 +78,7 @@ ACT_SECONDS: Final = 15.0
 STEPS_SECONDS: Final = 60.0
 MOST_MS: Final = 120_000
 CALL_SECONDS: Final = 150.0
-"""The limit of a call, whatever `server.timeout` is: each has a shorter one of its own, with a better error."""
+"""The limit of a call, independent of `server.timeout`: each has a shorter one of its own, with a better error."""
 _LEVELS: Final = ("error", "warning", "info", "debug")
 
 _WAIVED: Final = {
@@ -303,7 +303,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError(
                 "give what to wait for: text, text_gone, ref, selector, url, expression or idle; or a timeout_ms"
             )
-        where = None if ref is None and selector is None else Target(ref=ref, selector=selector)
+        where = None if ref is None and selector is None else ElementTarget(ref=ref, selector=selector)
         if expression is not None and not self.options.evaluate:
             raise ToolError("scripts are switched off here (toolsets.browser.evaluate); wait for a text or selector")
         step = actions.Wait(
@@ -407,7 +407,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     ) -> str:
         """Read the page's text."""
         async with self._use(ctx, browserId, target, tab_id) as used:
-            part = Target() if selector is None else read_target(selector)
+            part = ElementTarget() if selector is None else read_target(selector)
             read = await used.tab.read(
                 format or "markdown", part.selector, part.ref, seconds=_seconds(timeout_ms, READ_SECONDS)
             )
@@ -455,7 +455,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError(f"quality={quality}: give 1 to 100")
         if max_width is not None and not 1 <= max_width <= MOST_PIXELS:
             raise ToolError(f"max_width={max_width}: give 1 to {MOST_PIXELS} pixels")
-        part = None if ref is None and selector is None else Target(ref=ref, selector=selector)
+        part = None if ref is None and selector is None else ElementTarget(ref=ref, selector=selector)
         async with self._use(ctx, browserId, target, tab_id) as used:
             seconds = _seconds(timeout_ms, READ_SECONDS)
             shot = await used.tab.screenshot(
@@ -596,7 +596,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         """Click, and show what changed."""
         if (x is None) != (y is None):
             raise ToolError("give both x and y")
-        where = Target(ref=ref, selector=selector, text=text) if x is None or y is None else Point(x, y)
+        where = ElementTarget(ref=ref, selector=selector, text=text) if x is None or y is None else Point(x, y)
         step = actions.Click(target=where, button=button or "left", count=count or 1, modifiers=[*(modifiers or [])])
         return await self._act(ctx, (step,), (browserId, target, tab_id), _seconds(timeout_ms, ACT_SECONDS), max_tokens)
 
@@ -630,7 +630,9 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         """Fill form fields, and show what changed. Labels need no snapshot before."""
         step = actions.Fill(
             fields=[
-                actions.Field(target=Target(label=each.label, ref=each.ref, selector=each.selector), value=each.value)
+                actions.Field(
+                    target=ElementTarget(label=each.label, ref=each.ref, selector=each.selector), value=each.value
+                )
                 for each in fields
             ],
             submit=bool(submit),
@@ -704,7 +706,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             folder = self._browsers.upload_folder(used.browser)
             confined = ConfinedFiles(Roots(tuple(await ctx.folders())))
             given = await asyncio.to_thread(copy_uploads, confined, paths, folder)
-            part = None if ref is None and selector is None else Target(ref=ref, selector=selector)
+            part = None if ref is None and selector is None else ElementTarget(ref=ref, selector=selector)
             outcome = await used.tab.act(actions.Upload(paths=given, target=part), seconds=seconds)
             return [Text(_show(used, outcome, max_tokens))]
 
@@ -763,11 +765,11 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     # -- parts of a call
 
     async def _close(self, owner: str, id: str, seconds: float) -> str:
-        """Close a browser, and say so."""
+        """Close a browser, and return the message."""
         attached = self._browsers.all(owner)[id].is_attached
         try:
             async with asyncio.timeout(seconds):
-                await self._browsers.close(owner, id)  # it goes on if the time is over
+                await self._browsers.close(owner, id)  # it continues after the time limit
         except TimeoutError:
             return f"{id} is being closed"
         return f"{id} is left: its browser stays open, only tabs of ours were closed" if attached else f"{id} is closed"
@@ -852,7 +854,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
 
 
 def _answer(used: Used, text: str, max_tokens: int) -> str:
-    """What was read of a page, after what happened in it since the last answer."""
+    """The result of reading a page, after the notices since the last answer."""
     happened = [*used.notes, *show_events(used.tab.log.notices.take())]
     return used.fence(fit_ends("\n".join([*happened, text]), room_for_page(max_tokens)))
 
@@ -860,7 +862,7 @@ def _answer(used: Used, text: str, max_tokens: int) -> str:
 def _fit_log(
     tool: str, lines: dict[int, str], dropped: int, max_tokens: int, first: int = 0, most: int = MOST_ENTRIES
 ) -> str:
-    """At most so many lines of a log, given by their numbers. Says what is left out, and how to get it."""
+    """At most so many lines of a log, given by their numbers, with a note on omitted lines and how to get them."""
     numbers = list(lines)[first : first + most]
 
     def rest(end: int) -> str:
@@ -874,7 +876,7 @@ def _fit_log(
 
 
 def _nothing(cursor: int | None, mode: str | None, scope: str | None) -> str:
-    """Why a snapshot has no lines."""
+    """The reason why a snapshot has no lines."""
     if cursor:
         return "nothing from this cursor on"
     part = "the page" if scope is None else "this part"
@@ -901,7 +903,7 @@ def _tab_line(id: str, is_current: bool, url: str, title: str, secrets: Secrets)
     return f"  {id}{' (current)' if is_current else ''} {secrets.mask(shown)}"
 
 
-def _exchange_line(each: Exchange) -> str:
+def _exchange_line(each: NetworkExchange) -> str:
     result = each.problem or str(each.status or ("running" if each.seconds is None else "ended"))
     took = "" if each.seconds is None else f" {each.seconds * 1000:.0f} ms"
     return f"{each.number} {each.method} {clean(each.url, 200)} {each.kind} {result}{took}"

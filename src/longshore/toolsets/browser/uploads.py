@@ -1,4 +1,4 @@
-"""Files for a page: only those of the server's folders, copied to where the browser's user can read them."""
+"""Files for a page: only those of the server's folders, copied to a folder that the browser's user can read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_BYTES: Final = 100_000_000
 
 
 def copy_uploads(files: ConfinedFiles, paths: Sequence[str], folder: str | None) -> list[str]:
-    """The paths to give to the browser. Without a folder, a running browser of the user's, the files' own.
+    """The paths for the browser. Without a folder (an attached browser), those of the files themselves.
 
     Raises ToolError or FileError for a path outside the server's folders.
     """

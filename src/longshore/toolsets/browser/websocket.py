@@ -1,4 +1,4 @@
-"""Attaching to a browser that somebody else started, over a websocket. We never close that browser."""
+"""Attaching over a websocket to a browser that this server did not start and never closes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import decode
 
 from longshore.addresses import is_loopback
-from longshore.toolsets.browser.connection import Connection
+from longshore.toolsets.browser.connection import CdpConnection
 from longshore.toolsets.browser.executable import BrowserUnavailable
 from longshore.toolsets.browser.pipe import MOST_MESSAGE_BYTES
 
@@ -53,7 +53,7 @@ class _Version(Struct, frozen=True):
     websocket: str = field(name="webSocketDebuggerUrl")
 
 
-async def attach(url: str, addresses: Sequence[str] | None = None) -> Connection:
+async def attach(url: str, addresses: Sequence[str] | None = None) -> CdpConnection:
     """Connect to the browser at http://HOST:PORT or ws://…, or with `auto` to one that runs here.
 
     `addresses` are those of its host that were checked: the name is not resolved again, since it could lead elsewhere.
@@ -77,7 +77,7 @@ def _split(url: str) -> SplitResult:
     raise BrowserUnavailable(f"{url!r} is no address of a browser; give http://HOST:PORT, ws://… or auto")
 
 
-async def _attach_to_running() -> Connection:
+async def _attach_to_running() -> CdpConnection:
     problems: list[str] = []
     for file in _port_files():
         try:
@@ -90,7 +90,7 @@ async def _attach_to_running() -> Connection:
 
 
 def _port_files() -> list[str]:
-    """Files in which running browsers say where they listen, the newest first."""
+    """The files in which running browsers publish their ports, the newest first."""
     if sys.platform == "darwin":
         parent, profiles = os.path.expanduser("~/Library/Application Support"), _MAC_PROFILES
     else:
@@ -108,7 +108,7 @@ def _read_port_file(file: str) -> tuple[int, str]:
 
 
 def _dial(parts: SplitResult, addresses: Sequence[str] | None) -> socket.socket:
-    """A connection to the first address that takes one."""
+    """A connection to the first address that accepts one."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     problem = OSError("its name has no address")
     for address in [parts.hostname or ""] if addresses is None else addresses:
@@ -120,7 +120,7 @@ def _dial(parts: SplitResult, addresses: Sequence[str] | None) -> socket.socket:
 
 
 def _ask_for_websocket(parts: SplitResult, addresses: Sequence[str] | None) -> str:
-    """Ask /json/version for the websocket, and reach it by the host that we were given."""
+    """Ask /json/version for the websocket, and reach it by the given host."""
     from http.client import HTTPConnection, HTTPException, HTTPSConnection
     from ssl import create_default_context
 
@@ -154,7 +154,7 @@ def _ask_for_websocket(parts: SplitResult, addresses: Sequence[str] | None) -> s
     return reached._replace(query=found.query or parts.query).geturl()
 
 
-async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
+async def _open(url: str, addresses: Sequence[str] | None) -> CdpConnection:
     try:
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
@@ -163,7 +163,7 @@ async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
 
     class Connect(connect):
         def process_redirect(self, exc: Exception) -> Exception | str:
-            return exc  # nobody has checked where it leads
+            return exc  # its destination is unchecked
 
     async def dial() -> ClientConnection:
         options: dict[str, Any] = {"max_size": MOST_MESSAGE_BYTES, "compression": None, "ping_interval": None}
@@ -186,7 +186,7 @@ async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
         where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         why = str(problem) or f"no answer within {OPEN_SECONDS:g} s"
         raise BrowserUnavailable(f"the browser at {where} does not let us attach: {why}. {_HOW}") from None
-    connection = Connection()
+    connection = CdpConnection()
     connection.open(WebsocketTransport(connection, opened))
     return connection
 
@@ -207,7 +207,7 @@ def _proxy_for(parts: SplitResult) -> str | None:
 class WebsocketTransport:
     """Carries messages over a websocket, with one task for each direction."""
 
-    def __init__(self, connection: Connection, socket: ClientConnection) -> None:
+    def __init__(self, connection: CdpConnection, socket: ClientConnection) -> None:
         self._connection, self._socket = connection, socket
         self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._closing = False
@@ -218,7 +218,7 @@ class WebsocketTransport:
         self._unsent.put_nowait(message)
 
     def close(self) -> None:
-        """Close the websocket once what was written has been sent."""
+        """Close the websocket after all sent messages."""
         if not self._closing:
             self._closing = True
             self._unsent.put_nowait(None)

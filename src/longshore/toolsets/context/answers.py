@@ -1,4 +1,4 @@
-"""What the context tools answer, as text that fits a token budget."""
+"""The answers of the context tools, as text that fits a token budget."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from longshore.toolsets.context.records import (
     AddedItem,
     Details,
     Edge,
-    Event,
     ForgetMode,
     ForgetReport,
+    GraphEvent,
     Interval,
     Microseconds,
     Moment,
     Node,
     Observation,
     Source,
-    Status,
+    StoreStatus,
     Targeted,
 )
 from longshore.toolsets.context.rows import is_past, to_json
@@ -68,7 +68,7 @@ def show_nodes(
     around: tuple[Mapping[int, Node], Sequence[Edge]] | None = None,
     missing: Sequence[str] = (),
 ) -> str:
-    """Nodes with what is known of them, then the nodes and edges around them, and what was not found."""
+    """Nodes with all their observations and edges, then their neighbourhood, and the names that were not found."""
     texts = sum(len(each.observations) for each in found)
     room = max_tokens * CHARACTERS_PER_TOKEN * 7 // 10 // max(1, texts)
     lines = [_nothing_named(name, with_history) for name in missing]
@@ -116,7 +116,7 @@ def _left(node: Node) -> str:
 
 
 def _observation_label(observation: Observation, details: Details, with_history: bool) -> str:
-    """Where a text comes from, when it was recorded and by which session, and in a history what became of it."""
+    """The label of an observation: its source, time and session, and in a history how it was closed."""
     source = details.sources.get(observation.source)
     facts = [source_label(observation, source)[1:-1], _recorded(observation, source)]
     if observation.confidence != 1:
@@ -145,7 +145,7 @@ def _recorded(interval: Interval, source: Source | None) -> str:
 
 
 def _ends(interval: Interval, letter: str, with_history: bool) -> list[str]:
-    """Until when something is said to be true and, in a history, what closed it."""
+    """The time until which something is said to be true and, in a history, how it was closed."""
     facts = [f"true until {show_time(interval.valid_to)}"] if interval.valid_to is not None else []
     if interval.superseded_at is None or not with_history:
         return facts
@@ -180,7 +180,7 @@ def _show_around(nodes: Mapping[int, Node], edges: Sequence[Edge], shown: set[in
 
 
 def show_added(added: Sequence[AddedItem], others: Mapping[int, Details], max_tokens: int) -> str:
-    """What became of each item; of a node that was there already, also what else it says."""
+    """The result of each added item; for a node that existed before, also its other observations."""
     lines = list[str]()
     for item in added:
         head = f"n{item.node} {to_word(item.kind)}: {quoted(item.name)}: {item.outcome}"
@@ -215,7 +215,7 @@ _DONE: Final[dict[ForgetMode, str]] = {"retract": "retracted", "restore": "resto
 
 
 def preview_nodes(mode: ForgetMode, nodes: Sequence[Node], code: str, max_tokens: int) -> str:
-    """Which nodes would be forgotten, and the code that confirms it."""
+    """The nodes that would be forgotten, and the code that confirms it."""
     if not nodes:
         return f"no nodes are chosen, so nothing would be {_DONE[mode]}"
     then = f'the same call with confirm="{code}" does it'
@@ -224,7 +224,7 @@ def preview_nodes(mode: ForgetMode, nodes: Sequence[Node], code: str, max_tokens
 
 
 def preview_targets(mode: ForgetMode, found: Targeted, max_tokens: int) -> str:
-    """What ids name that would be forgotten."""
+    """The nodes, observations and edges that ids name and that would be forgotten."""
     facts: list[Observation | Edge] = [*found.observations, *found.edges]
     if mode == "retract":
         nodes = [node for node in found.nodes if node.retracted_at is None]
@@ -247,7 +247,7 @@ def preview_targets(mode: ForgetMode, found: Targeted, max_tokens: int) -> str:
 
 
 def show_forgotten(mode: ForgetMode, report: ForgetReport) -> str:
-    """`retracted n1 with o1, o2 and e1`, or that there was nothing."""
+    """`retracted n1 with o1, o2 and e1`, or the statement that nothing was changed."""
     done = _DONE[mode]
     parts = [
         f"{many(len(ids), noun)} ({show_ids(letter, ids)})"
@@ -266,7 +266,7 @@ def show_forgotten(mode: ForgetMode, report: ForgetReport) -> str:
 
 
 def show_ingested(report: IngestReport, max_tokens: int) -> str:
-    """What became of the files."""
+    """The result of an ingest: counts of files and changes."""
     counts = ("added", "changed", "moved", "forgotten", "relinked", "unchanged")
     done = [f"{count:,} {name}" for name in counts if (count := getattr(report, name))]
     lines = [f"{one_line(report.path) or '.'}: {many(report.files, 'file')}: {', '.join(done) or 'nothing to read'}"]
@@ -285,8 +285,10 @@ def show_ingested(report: IngestReport, max_tokens: int) -> str:
 # -- the whole store
 
 
-def show_status(status: Status, place: Place, events: Sequence[Event], allow_purge: bool, max_tokens: int) -> str:
-    """Where the store is, how large it is, and what changed last."""
+def show_status(
+    status: StoreStatus, place: Place, events: Sequence[GraphEvent], allow_purge: bool, max_tokens: int
+) -> str:
+    """The place and size of the store, and its last changes."""
     kinds = ", ".join(f"{to_word(kind)} {count:,}" for kind, count in status.kinds.items())
     changed = "never" if status.last_change_at is None else show_time(status.last_change_at)
     lines = [
@@ -304,13 +306,13 @@ def show_status(status: Status, place: Place, events: Sequence[Event], allow_pur
     return fit_lines(lines, max_tokens).text
 
 
-def show_events(events: Iterable[Event], most: int | None = None) -> list[str]:
+def show_events(events: Iterable[GraphEvent], most: int | None = None) -> list[str]:
     """A line for each change: `2026-11-18T09:30:00Z create n1; add n1 o2; link n1 e3, n1 e4 by alice`."""
     changes = groupby(events, key=lambda event: (event.at, event.actor))
     return [_show_change(at, actor, list(made)) for (at, actor), made in islice(changes, most)]
 
 
-def _show_change(at: Microseconds, actor: str, events: Sequence[Event]) -> str:
+def _show_change(at: Microseconds, actor: str, events: Sequence[GraphEvent]) -> str:
     done = dict[str, list[str]]()
     for event in sorted(events, key=lambda event: event.sequence):
         ids = ((letter, id_) for letter, id_ in (("n", event.node), ("o", event.observation), ("e", event.edge)))

@@ -1,4 +1,4 @@
-"""Candidates of a query: nodes that have its words, by BM25 over the postings; known words like an unknown one."""
+"""Candidates of a query: the nodes with its words, by BM25 over the postings; words similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIKE_WORDS: Final = 3
 
 
 class KnownTerm(Struct, frozen=True):
-    """A term that some text has."""
+    """A term that occurs in a text."""
 
     id: int
     text: str
@@ -47,7 +47,7 @@ def read_totals(transaction: Transaction) -> Totals:
 
 
 def look_up(transaction: Transaction, terms: Iterable[str], *, past: bool) -> dict[str, KnownTerm]:
-    """Those of the terms that some text has; with `past`, or had."""
+    """The terms that occur in a current text; with `past`, also those of closed texts."""
     having = "" if past else " AND texts > 0"
     found = dict[str, KnownTerm]()
     for batch in batches(terms):
@@ -61,8 +61,8 @@ def score(
 ) -> dict[int, float]:
     """The nodes that have any of the terms at a moment, with their scores.
 
-    A node has a term as often as the best of its observations; its name counts on top. The sums are made in one order,
-    so that equal stores give equal scores, to the last digit.
+    The frequency of a term in a node is that of its best observation, plus that of its name. The sums are made in one
+    order, so that equal stores give equal scores, to the last digit.
     """
     rarest = sorted(terms, key=lambda term: (term.texts, term.text))[:TERMS]
     short, long = length_factors(totals.average)
@@ -86,7 +86,7 @@ def score(
 
 
 def nodes_with_all(transaction: Transaction, terms: Iterable[KnownTerm], moment: Moment, now: Microseconds) -> set[int]:
-    """The nodes that have each of the terms in a text or name, at a moment."""
+    """The nodes that contain each of the terms in a text or name, at a moment."""
     found: set[int] | None = None
     for term in sorted(terms, key=lambda term: term.texts):
         having = {row[0] for row in _postings(transaction, term.id, moment, now)}
@@ -111,7 +111,7 @@ def _postings(
 
 
 def _not_now(transaction: Transaction, now: Microseconds) -> set[int]:
-    """Observations that count, and are not true yet or not any more. An index has those with dates."""
+    """Current observations that are not true yet or not true any more. A database index covers those with dates."""
     sql = (
         "SELECT id FROM observation WHERE superseded_at IS NULL AND (valid_to IS NOT NULL OR valid_from > recorded_at)"
         " AND (valid_from > ? OR valid_to <= ?)"
@@ -122,7 +122,7 @@ def _not_now(transaction: Transaction, now: Microseconds) -> set[int]:
 def count_at_other_times(
     transaction: Transaction, terms: Sequence[KnownTerm], moment: Moment, now: Microseconds
 ) -> int:
-    """How many texts that don't hold at the moment have any of the terms. One with several rows counts once."""
+    """Count the texts that don't hold at the moment and have any of the terms. A text with several rows counts once."""
     condition, values = holds("observation", moment, now)
     sql = (
         "SELECT count(DISTINCT posting.observation) FROM posting"
@@ -137,7 +137,7 @@ def count_at_other_times(
 def best_observations(
     transaction: Transaction, nodes: Sequence[int], terms: Sequence[KnownTerm], totals: Totals, *, past: bool
 ) -> dict[int, float]:
-    """By observation of these nodes: how well it matches the terms by itself."""
+    """By observation of these nodes: its own score for the terms."""
     short, long = length_factors(totals.average)
     worth = {term.id: term.weight * rarity(totals.nodes, term.texts) for term in terms}
     scores = dict[int, float]()
@@ -155,7 +155,7 @@ def best_observations(
 
 
 def words_like(transaction: Transaction, word: str) -> list[KnownTerm]:
-    """Known words that are written like this one, the likest first. Reads all terms."""
+    """Known words with a similar spelling, the most similar first. Reads all terms."""
     word = word.casefold()
     grams = sorted({word[at : at + 3] for at in range(len(word) - 2)} if len(word) > 3 else {word[:2]})[:20]
     grams = [gram for gram in grams if not set(gram) & set("%_\\")]

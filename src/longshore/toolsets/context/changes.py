@@ -37,7 +37,7 @@ from longshore.toolsets.context.rows import (
 )
 
 Fact: TypeAlias = Observation | Edge
-"""What has times and a source. Both follow the same rules."""
+"""A row with times and a source. Both kinds follow the same rules."""
 
 _OPERATIONS: Final[dict[Closing, str]] = {
     "superseded": "supersede",
@@ -47,12 +47,12 @@ _OPERATIONS: Final[dict[Closing, str]] = {
     "retracted with node": "retract",
     "not in file": "drop",
 }
-"""What the event log calls them."""
+"""Their names in the event log."""
 
 
 @final
-class Change:
-    """One transaction that writes: when it is, who makes it, and what it does to single rows."""
+class GraphChange:
+    """One transaction that writes: its time, its source, and its changes of single rows."""
 
     def __init__(self, transaction: Transaction, source: NewSource, clock: Microseconds) -> None:
         self.transaction = transaction
@@ -65,13 +65,13 @@ class Change:
 
     @property
     def source(self) -> int:
-        """The id of the source, which is stored when something first needs it."""
+        """The id of the source, which is stored when a row first needs it."""
         if self._source is None:
             self._source = self._source_id(self._new_source, self.at)
         return self._source
 
     def source_with_uri(self, old: Source, uri: str) -> int:
-        """The id of a source that is like another one but for its URI."""
+        """The id of a source that differs from another one only in its URI."""
         new = NewSource(type=old.type, uri=uri, session=old.session, client=old.client, actor=old.actor)
         return self._source_id(new, old.at)
 
@@ -96,7 +96,7 @@ class Change:
         edge: int | None = None,
         **detail: Any,
     ) -> None:
-        """Append an event, with those details that say something."""
+        """Append an event, without its empty details."""
         detail = {name: value for name, value in detail.items() if value not in (None, "")}
         sql = "INSERT INTO event (at, actor, operation, node, observation, edge, detail) VALUES (?, ?, ?, ?, ?, ?, ?)"
         self.transaction.run(sql, (self.at, self._actor, operation, node, observation, edge, to_json(detail)))
@@ -124,9 +124,9 @@ class Change:
         return [to_observation(row) for row in self.transaction.rows(sql, (node, text_hash(text)))]
 
     def same(self, fact: Fact) -> Sequence[Fact]:
-        """The current observations or edges that say the same, of whatever time, the newest first.
+        """The current observations or edges that say the same, valid at any time, the newest first.
 
-        What a file says and what somebody else says are two: one stays when the other goes.
+        Statements of a file and of an agent are kept apart: the one stays when the other is removed.
         """
         found = self._saying(fact)
         is_of_file = self._is_of_file(fact) if found else False
@@ -160,7 +160,7 @@ class Change:
     # -- nodes
 
     def insert_node(self, node: Node, terms: Counter[str] | None = None) -> int:
-        """Insert a node; its id, which is not taken from the record. Its terms are declared if they are given."""
+        """Insert a node and return its id, which is not taken from the record. Declares its terms if they are given."""
         if terms is None:
             terms = terms_of_name(node.name, node.path)
             self.postings.declare(words_by_term((node.name, node.path), terms))
@@ -177,9 +177,9 @@ class Change:
         return int(id_)
 
     def change_node(self, node: Node, change: NodeChange, *, is_derived: bool = False) -> Node:
-        """Give a node other fields; the changed node. Raises ToolError if another node has the name already.
+        """Change fields of a node and return it. Raises ToolError if another node has the name already.
 
-        With `is_derived` a new name is made of a text, and stays so if it was.
+        With `is_derived` a new name is derived from a text; a derived name stays derived.
         """
         given = {name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not None}
         before = {name: old for name, value in given.items() if (old := getattr(node, name)) != value}
@@ -206,14 +206,14 @@ class Change:
         self.transaction.run("UPDATE node SET updated_at = ? WHERE id = ?", (self.at, node))
 
     def revive(self, node: Node) -> None:
-        """A retracted node counts again, without the observations and edges that were closed with it."""
+        """Make a retracted node current again, without the observations and edges that were closed with it."""
         sql = "UPDATE node SET retracted_at = NULL, retracted_as = NULL, updated_at = ? WHERE id = ?"
         self.transaction.run(sql, (self.at, node.id))
         self.postings.reopen(node.id, NAME, self._term_ids("node", node.id))
         self.log("restore", node=node.id)
 
     def close_node(self, node: Node, retracted_as: Literal["retracted", "not in file"], reason: str = "") -> None:
-        """A node does not count any more. It must have no current observations and edges."""
+        """Retract a node. It must have no current observations and edges."""
         sql = "UPDATE node SET retracted_at = ?, retracted_as = ?, updated_at = ? WHERE id = ?"
         self.transaction.run(sql, (self.at, retracted_as, self.at, node.id))
         self.postings.close(node.id, NAME, self._term_ids("node", node.id))
@@ -222,7 +222,10 @@ class Change:
     # -- observations and edges
 
     def insert(self, new: Fact, terms: Counter[str] | None = None) -> int:
-        """Insert an observation or edge; its id. It is recorded now, by this source unless the record names another."""
+        """Insert an observation or edge and return its id.
+
+        It is recorded now, by this source unless the record names another.
+        """
         return self._insert_observation(new, terms) if isinstance(new, Observation) else self._insert_edge(new)
 
     def close(
@@ -234,7 +237,7 @@ class Change:
         by: int | None = None,
         reason: str = "",
     ) -> None:
-        """An observation or edge is not current from now on; it was true until `ended_at`, or never."""
+        """Close an observation or edge as of now; it was true until `ended_at`, or never."""
         table = "observation" if isinstance(old, Observation) else "edge"
         sql = (
             f"UPDATE {table} SET superseded_at = ?, ended_at = ?, closed_as = ?, superseded_by = ?, reason = ?"
@@ -248,9 +251,9 @@ class Change:
     def record_again(
         self, old: Fact, *, valid_from: Microseconds, valid_to: Microseconds | None, reason: str = ""
     ) -> int:
-        """Put a new row with these times in the place of one that says the same; its id.
+        """Replace a row by one that says the same with these times; return its id.
 
-        One that was retracted stays so: the store did not believe it in the meantime.
+        A retracted row stays retracted: the store did not believe it in the meantime.
         """
         fresh = {"recorded_at": self.at, "superseded_at": None, "ended_at": None, "closed_as": None, "reason": ""}
         new = self.insert(replace(old, valid_from=valid_from, valid_to=valid_to, superseded_by=None, **fresh))
@@ -258,7 +261,7 @@ class Change:
         return new
 
     def take_place(self, old: Fact, new: int, reason: str = "") -> None:
-        """A row that says the same takes the place of an old one, and is contradicted as that was."""
+        """Replace an old row by one that says the same, with the contradictions of the old one."""
         table = "observation" if isinstance(old, Observation) else "edge"
         if old.is_current:
             self.close(old, "recorded again", by=new, reason=reason)
@@ -268,7 +271,7 @@ class Change:
             self._contradict_as(old.id, new)
 
     def contradict(self, one: int, other: int) -> None:
-        """Remember that two observations can't both be right."""
+        """Record that two observations contradict each other."""
         sql = "INSERT INTO contradiction (older, newer, recorded_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
         self.transaction.run(sql, (min(one, other), max(one, other), self.at))
 
@@ -277,7 +280,7 @@ class Change:
         return self.transaction.row(sql, (min(one, other), max(one, other))) is not None
 
     def _contradict_as(self, old: int, new: int) -> None:
-        """What contradicts an observation contradicts the one that takes its place, too."""
+        """Copy the contradictions of an observation to the one that replaces it."""
         sql = "SELECT older, newer FROM contradiction WHERE older = ? OR newer = ?"
         for older, newer in self.transaction.rows(sql, (old, old)):
             self.contradict(newer if older == old else older, new)

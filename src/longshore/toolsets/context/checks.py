@@ -1,4 +1,4 @@
-"""Checks of what is put into the graph: sizes, numbers and names, once, before a transaction begins."""
+"""Checks of input to the graph: sizes, numbers and names, once, before a transaction begins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SURROGATE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def check_item(item: NewItem, number: int) -> NewItem:
-    """The item with a name, and without characters that no text has. Raises ToolError for what can't be stored."""
+    """The item with its name, and without invalid characters. Raises ToolError for an item that can't be stored."""
     where = f"item {number}: its"
     text = _SURROGATE.sub("\ufffd", item.text).strip()
     name = _one_line(item.name) or derive_name(text)
@@ -53,12 +53,12 @@ def check_item(item: NewItem, number: int) -> NewItem:
 
 
 def derive_name(text: str) -> str:
-    """The name of an item that has none: the beginning of its text."""
+    """Derive the name of an item without one from the beginning of its text."""
     return _one_line(text.strip().partition("\n")[0])[:_DERIVED_NAME_CHARACTERS].strip()
 
 
 def check_change(change: NodeChange, where: str = "the") -> NodeChange:
-    """The change with a name and kind of one line. Raises ToolError for what can't be stored."""
+    """The change, with a name and kind on one line. Raises ToolError for a change that can't be stored."""
     name = None if change.name is None else _one_line(change.name)
     kind = None if change.kind is None else _one_line(change.kind)
     if name == "":
@@ -73,7 +73,7 @@ def check_change(change: NodeChange, where: str = "the") -> NodeChange:
 
 
 def check_text(text: str) -> str:
-    """An observation's text. Raises ToolError."""
+    """Check the text of an observation. Raises ToolError."""
     text = _SURROGATE.sub("\ufffd", text).strip()
     if not text:
         raise ToolError("the text is empty; to remove an observation, retract it")
@@ -96,9 +96,9 @@ def _check_link(link: NewLink, where: str) -> NewLink:
 
 @lru_cache(1_024)
 def to_word(text: str) -> str:
-    """A text as a kind or relation may be: letters, digits, spaces and a few signs.
+    """A text as a valid kind or relation: letters, digits, spaces and a few signs.
 
-    These stand unquoted in answers, where others could make a line look like one of ours.
+    Kinds and relations stand unquoted in answers, where other characters could imitate a line of the server.
     """
     plain = "".join(c if c in _SIGNS or category(c)[0] in "LMN" else " " for c in text)
     return " ".join(word for part in plain.split() if (word := part.strip(":")))

@@ -1,4 +1,4 @@
-"""What contradicts the observations of nodes: observations that were marked so, and nodes linked by `contradicts`."""
+"""Contradictions of the observations of nodes: observations marked as such, and nodes linked by `contradicts`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTRADICTING: Final = 100
 def contradictions_of(
     transaction: Transaction, shown: Mapping[int, list[Observation]], moment: Moment, now: Microseconds
 ) -> dict[int, list[Contradiction]]:
-    """By node: what can't be right if its shown observations are. Only what holds at the moment counts."""
+    """By node: the contradictions of its displayed observations. Only those that hold at the moment count."""
     found = dict[int, dict[int, Contradiction]]()
     for node, other in _marked(transaction, shown, moment, now):
         found.setdefault(node, {})[other.id] = Contradiction(node=other.node, observation=other)
@@ -40,7 +40,7 @@ def contradictions_of(
 def _marked(
     transaction: Transaction, shown: Mapping[int, list[Observation]], moment: Moment, now: Microseconds
 ) -> list[tuple[int, Observation]]:
-    """Pairs of a shown node and an observation that contradicts one of its own."""
+    """Pairs of a displayed node and an observation that contradicts one of its own."""
     owners = {o.id: node for node, listed in shown.items() for o in listed}
     pairs = contradicting_of(transaction, owners, moment, now)
     condition, values = holds("observation", moment, now)
@@ -53,11 +53,11 @@ def _marked(
 
 
 def _linked(transaction: Transaction, nodes: list[int], moment: Moment, now: Microseconds) -> list[tuple[int, int]]:
-    """Pairs of a shown node and one that an edge says it contradicts, either way."""
+    """Pairs of a displayed node and a node that an edge marks as contradicting it, in either direction."""
     condition, values = holds("edge", moment, now)
     pairs = list[tuple[int, int]]()
     for here, there in (("from_node", "to_node"), ("to_node", "from_node")):
-        having = list[int]()  # hardly ever any: to pick for each node would take longer
+        having = list[int]()  # almost always empty: selecting by node would take longer
         for batch in batches(nodes):
             sql = f"SELECT DISTINCT {here} FROM edge WHERE {here} IN ({marks(batch)}) AND relation = ? AND {condition}"
             having += [row[0] for row in transaction.rows(sql, (*batch, CONTRADICTS, *values))]

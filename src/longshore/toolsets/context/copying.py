@@ -22,11 +22,11 @@ COPY_SECONDS: Final = 86_400.0
 """After so long reading the source is given up: there is no model that waits."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told the table, how many of its rows were copied, and how many there are."""
+"""Receives the table, the number of its copied rows, and that of all its rows."""
 
 
 class _Table(Struct, frozen=True):
-    """A table with its columns, of which the first ones are its key."""
+    """A table and its columns; the first ones are its key."""
 
     name: str
     columns: tuple[str, ...]
@@ -77,11 +77,11 @@ _TOTALS: Final = ("tokenizer", "nodes", "texts", "terms")
 def copy_store(
     source: Store, target: Store, progress: Progress | None = None, *, replace: bool = False
 ) -> dict[str, int]:
-    """Copy all of a store, with its history and ids, into an empty one; how many rows of each table. Raises StoreError.
+    """Copy all of a store, with its history and ids, into an empty one; return the number of rows of each table.
 
-    It is one transaction, and the copy is compared with the source before it is committed: an error or an interruption
-    leaves the target as it was. Others may write to the source meanwhile, which the copy has not. With `replace`, what
-    the target holds is deleted first.
+    Raises StoreError. It is one transaction, and the copy is compared with the source before it is committed: an error
+    or an interruption leaves the target as it was. Changes that others make to the source in the meantime are not in
+    the copy. With `replace`, the rows of the target are deleted first.
     """
     if _same(source.place, target.place):
         raise StoreError(target.place, "a store can't be copied to itself", "name another place")
@@ -134,7 +134,7 @@ def _rows(old: Transaction, table: _Table, total: int, progress: Progress | None
 
 
 def _verify(old: Transaction, new: Transaction, place: str, counts: Mapping[str, int]) -> None:
-    """Compare counts, and the rows at some places of each table. Raises StoreError."""
+    """Compare the counts, and a sample of rows of each table. Raises StoreError."""
     chance = Random(17)  # noqa: S311  (a sample)
     for table in _TABLES:
         if (found := _count(new, table)) != counts[table.name]:

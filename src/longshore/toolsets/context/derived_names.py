@@ -1,6 +1,6 @@
-"""Names of nodes that were given none: each is shown by a text that is true at the asked time, and so never by another.
+"""Names of nodes that were added without one: each is shown by a text that is true at the requested time.
 
-What is stored as their name is only a key, by which the same text is recognised when it is added again.
+The name in the database is only a key, by which the same text is recognised when it is added again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READ: Final = 500
 
 
 def with_names(transaction: Transaction, nodes: Iterable[Node], moment: Moment, now: Microseconds) -> list[Node]:
-    """The nodes, with the names that they have at a moment. A retracted one may keep its last."""
+    """The nodes with their names at a moment. A retracted node may keep its last name."""
     listed = list(nodes)
     names = dict[int, list[str]]()
     condition, values = holds("observation", moment, now)
@@ -38,7 +38,7 @@ def with_names(transaction: Transaction, nodes: Iterable[Node], moment: Moment, 
 
 
 def _name(node: Node, names: Sequence[str]) -> str:
-    """Of several texts the one that the node was made for, else the newest."""
+    """The name from several texts: the text that the node was created for, else the newest."""
     if node.name in names or (not names and node.retracted_at is not None):
         return node.name
     return names[0] if names else NO_TEXT

@@ -1,4 +1,4 @@
-"""A file taken apart: what a parser makes of a text, before names are resolved and anything is stored."""
+"""The parts of a file: the output of a parser, before names are resolved and anything is stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Part(Struct, frozen=True):
     """The part that it belongs to, by its position."""
 
 
-class Call(Struct, frozen=True):
+class CodeCall(Struct, frozen=True):
     """Code in a part calls something by a dotted name."""
 
     part: int
@@ -42,7 +42,7 @@ class Import(Struct, frozen=True):
     level: int = 0
     """How many dots the module's name begins with."""
     name: str = ""
-    """What is taken of the module; empty for the module itself."""
+    """The imported name of the module; empty for the module itself."""
 
 
 class Mention(Struct, frozen=True):
@@ -54,7 +54,7 @@ class Mention(Struct, frozen=True):
     anchor: str = ""
 
 
-Reference: TypeAlias = Call | Import | Mention
+Reference: TypeAlias = CodeCall | Import | Mention
 
 
 class ParsedFile(Struct, frozen=True):
@@ -68,7 +68,7 @@ class ParsedFile(Struct, frozen=True):
 
 
 def cut(text: str, most: int = PART_CHARACTERS) -> str:
-    """A text that is not longer than a part may be; it says how much is missing."""
+    """A text cut to the most that a part may have; it says how much is missing."""
     if len(text) <= most:
         return text
     return f"{text[: most - 40].rstrip()}\n[… {len(text) - most + 40:,} characters more]"

@@ -1,22 +1,22 @@
-"""The nodes of ingested files: brought in line with a file when it has changed, was renamed, or is no more."""
+"""The nodes of ingested files: updated when a file has changed, was renamed, or was deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from longshore.toolsets.context.additions import PreparedItem, add_items
-from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.changes import Fact, GraphChange
 from longshore.toolsets.context.records import AddedItem, FileState, Node, NodeChange
 from longshore.toolsets.context.rows import EDGE, NODE, name_key, sources_by_id, text_hash, to_edge, to_node
 
 
 def replace_file(
-    change: Change, state: FileState, items: Sequence[PreparedItem], words: dict[str, str]
+    change: GraphChange, state: FileState, items: Sequence[PreparedItem], words: dict[str, str]
 ) -> list[AddedItem]:
-    """Make a file's nodes those of the items: equal texts stay, others are superseded, missing nodes leave it.
+    """Replace a file's nodes by those of the items: equal texts stay, others are superseded, missing nodes leave it.
 
-    All of the items have the file's path, and the change's source is of type `file` with the path as its URI. What
-    agents have added to one of its nodes stays: only observations and edges of files are closed.
+    All of the items have the file's path, and the change's source is of type `file` with the path as its URI.
+    Observations and edges that agents have added to its nodes stay: only those of files are closed.
     """
     added = add_items(change, items, words)
     texts, edges = dict[int, set[str]](), dict[int, set[int]]()
@@ -33,8 +33,8 @@ def replace_file(
     return added
 
 
-def move_file(change: Change, old: str, state: FileState) -> int:
-    """The same file at another path: its nodes keep their ids and history. How many can't, and left the file."""
+def move_file(change: GraphChange, old: str, state: FileState) -> int:
+    """Move the nodes of a file to another path, with their ids and history; return how many left the file instead."""
     left = 0
     for node in _nodes_of(change, old):
         name = state.path if node.name == old else node.name  # a file's own node is named for its path
@@ -49,8 +49,8 @@ def move_file(change: Change, old: str, state: FileState) -> int:
     return left
 
 
-def _name_sources(change: Change, node: Node, path: str) -> None:
-    """What files say of a node is from the file with this path now."""
+def _name_sources(change: GraphChange, node: Node, path: str) -> None:
+    """Make this path the source of all statements that files make about a node."""
     for table, column in (("observation", "node"), ("edge", "from_node")):
         rows = change.transaction.rows(f"SELECT DISTINCT source FROM {table} WHERE {column} = ?", (node.id,))
         for source in sources_by_id(change.transaction, {row[0] for row in rows}).values():
@@ -64,23 +64,23 @@ def _name_sources(change: Change, node: Node, path: str) -> None:
                 change.transaction.run(sql, (source.id,) * 3)
 
 
-def forget_file(change: Change, path: str) -> int:
-    """A file is no more, nor are its nodes, but for what agents say of them. How many there were."""
+def forget_file(change: GraphChange, path: str) -> int:
+    """Remove the nodes of a deleted file, except the statements of agents about them; return how many it had."""
     count = sum(_leave(change, node) for node in _nodes_of(change, path))
     change.transaction.run("DELETE FROM file_state WHERE path = ?", (path,))
     return count
 
 
-def _nodes_of(change: Change, path: str) -> list[Node]:
-    # `path <> ''` lets SQLite use the index of those that have one.
+def _nodes_of(change: GraphChange, path: str) -> list[Node]:
+    # `path <> ''` lets SQLite use the index of nodes with a path.
     sql = f"SELECT {NODE} FROM node WHERE path = ? AND path <> '' AND retracted_at IS NULL ORDER BY id"
     return [to_node(row) for row in change.transaction.rows(sql, (path,))]
 
 
-def _leave(change: Change, node: Node) -> bool:
-    """A node is not in its file any more: close what files say of it. Whether it was in it.
+def _leave(change: GraphChange, node: Node) -> bool:
+    """Remove a node from its file: close all statements of files about it. Return whether it was in the file.
 
-    What agents say of it stays, and with that the node: the file may come back, with another branch.
+    Statements of agents stay, and with them the node: the file may come back with another branch.
     """
     facts: list[Fact] = [*change.current_observations(node.id), *change.current_edges(node.id)]
     of_files = _of_files(change, {fact.source for fact in facts})
@@ -93,8 +93,8 @@ def _leave(change: Change, node: Node) -> bool:
     return was_in_file
 
 
-def _supersede_others(change: Change, node: int, hashes: set[str]) -> None:
-    """Close what the file said of a node before; the last of its new texts takes its place."""
+def _supersede_others(change: GraphChange, node: int, hashes: set[str]) -> None:
+    """Close the previous statements of the file about a node; the last of its new texts replaces them."""
     current = change.current_observations(node)
     new = next((o.id for o in reversed(current) if text_hash(o.text) in hashes), None)
     others = [o for o in current if text_hash(o.text) not in hashes]
@@ -104,8 +104,8 @@ def _supersede_others(change: Change, node: int, hashes: set[str]) -> None:
             change.close(old, "superseded" if new else "not in file", ended_at=change.at, by=new)
 
 
-def _close_other_edges(change: Change, node: int, edges: set[int]) -> None:
-    """Close the links that the file gave a node before, and gives it no more."""
+def _close_other_edges(change: GraphChange, node: int, edges: set[int]) -> None:
+    """Close the links of a node that the file does not contain any more."""
     sql = f"SELECT {EDGE} FROM edge WHERE from_node = ? AND superseded_at IS NULL"
     others = [edge for edge in map(to_edge, change.transaction.rows(sql, (node,))) if edge.id not in edges]
     of_files = _of_files(change, {edge.source for edge in others})
@@ -114,13 +114,13 @@ def _close_other_edges(change: Change, node: int, edges: set[int]) -> None:
             change.close(old, "not in file", ended_at=change.at)
 
 
-def _of_files(change: Change, sources: set[int]) -> set[int]:
-    """Those of the sources that are files. A node has one path, so this is its file, here or where it was before."""
+def _of_files(change: GraphChange, sources: set[int]) -> set[int]:
+    """The sources that are files. A node has one path, so each is its file, at its current or a former path."""
     return {id_ for id_, source in sources_by_id(change.transaction, sources).items() if source.type == "file"}
 
 
-def save_state(change: Change, state: FileState) -> None:
-    """Remember what a file is like."""
+def save_state(change: GraphChange, state: FileState) -> None:
+    """Store the state of a file."""
     sql = (
         "INSERT INTO file_state (path, size, modified_ns, hash, parser) VALUES (?, ?, ?, ?, ?) ON CONFLICT (path)"
         " DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns, hash = excluded.hash,"

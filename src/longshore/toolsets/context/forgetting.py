@@ -1,4 +1,4 @@
-"""Superseding, retracting, restoring and purging, and the end of what is too old."""
+"""Superseding, retracting, restoring and purging, and the deletion of expired history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from longshore.errors import ToolError
 from longshore.toolsets.context import reading
-from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.changes import Fact, GraphChange
 from longshore.toolsets.context.checks import derive_name
 from longshore.toolsets.context.database import Transaction, batches, marks
 from longshore.toolsets.context.packing import show_time
@@ -33,7 +33,7 @@ FORGOTTEN: Final = "forgotten"
 
 
 def supersede(
-    change: Change,
+    change: GraphChange,
     old: Observation,
     text: str,
     *,
@@ -41,10 +41,10 @@ def supersede(
     is_correction: bool = False,
     reason: str = "",
 ) -> int:
-    """Put a new text in an observation's place; the id of the current observation. Raises ToolError.
+    """Replace the text of an observation; return the id of the current observation. Raises ToolError.
 
-    The old one was true until `valid_from` (None: until now). A correction says that it never was: the new one is then
-    valid for as long as the old one was said to be.
+    The old text was true until `valid_from` (None: until now). A correction says that it never was true: the new one
+    then has the validity of the old one.
     """
     _check_current(old)
     if text_hash(text) == text_hash(old.text) and valid_from is None:
@@ -61,7 +61,7 @@ def supersede(
     known = next((each for each in change.same(new) if each.holds(begins, change.at) and each.id != old.id), None)
     by = change.insert(new) if known is None else known.id
     if ended is not None and ended > change.at:
-        # It is true until then: a row with that end takes its place, so what is true now is always a current row.
+        # The old text is true until then: a row with that end replaces it, so the present is always a current row.
         ends = ended if old.valid_to is None else min(ended, old.valid_to)
         change.record_again(old, valid_from=old.valid_from, valid_to=ends, reason=reason)
     else:
@@ -70,8 +70,8 @@ def supersede(
     return by
 
 
-def _new(change: Change, old: Observation, text: str, begins: Microseconds) -> Observation:
-    """A text in the place of an observation, from this source."""
+def _new(change: GraphChange, old: Observation, text: str, begins: Microseconds) -> Observation:
+    """An observation with the new text, from this source."""
     return Observation(
         id=0,
         node=old.node,
@@ -84,10 +84,10 @@ def _new(change: Change, old: Observation, text: str, begins: Microseconds) -> O
     )
 
 
-def end(change: Change, old: Fact, valid_to: Microseconds | None, reason: str = "") -> int:
-    """An observation or edge is true until a time (None: until now); the id of its row from now on. Raises ToolError.
+def end(change: GraphChange, old: Fact, valid_to: Microseconds | None, reason: str = "") -> int:
+    """End an observation or edge at a time (None: now); return the id of its row from now on. Raises ToolError.
 
-    Before a time to come it is a current row with that end.
+    Until a future end it is a current row with that end.
     """
     _check_current(old)
     ends = change.at if valid_to is None else valid_to
@@ -104,7 +104,7 @@ def end(change: Change, old: Fact, valid_to: Microseconds | None, reason: str = 
 
 
 def _check_current(fact: Fact) -> None:
-    """Raise a ToolError that says what to do about one that is not current."""
+    """Raise a ToolError with the fix for an observation or edge that is not current."""
     if fact.superseded_by is not None:
         raise ToolError(f"{_id(fact)} is not current: {_successor(fact)} has superseded it; change that one")
     match fact.closed_as:
@@ -126,8 +126,8 @@ def _successor(fact: Fact) -> str:
     return f"{'o' if isinstance(fact, Observation) else 'e'}{fact.superseded_by}"
 
 
-def retract(change: Change, targets: Targets, reason: str = "") -> ForgetReport:
-    """Close what is current among the targets, as never true; `restore` brings it back. Raises ToolError."""
+def retract(change: GraphChange, targets: Targets, reason: str = "") -> ForgetReport:
+    """Close all current observations and edges of the targets as never true; `restore` reverts it. Raises ToolError."""
     nodes, observations, edges = list[int](), list[int](), list[int]()
     for id_ in targets.nodes:
         node = change.node(id_)
@@ -156,17 +156,17 @@ def retract(change: Change, targets: Targets, reason: str = "") -> ForgetReport:
     return ForgetReport(nodes=tuple(nodes), observations=tuple(observations), edges=tuple(edges))
 
 
-def read_again(change: Change, path: str) -> None:
-    """Let the next ingest read a file whose nodes were forgotten: else it would take the file for unchanged."""
+def read_again(change: GraphChange, path: str) -> None:
+    """Let the next ingest read a file again whose nodes were forgotten: otherwise it would count as unchanged."""
     if path:
         change.transaction.run("UPDATE file_state SET parser = ? WHERE path = ?", (FORGOTTEN, path))
 
 
-def restore(change: Change, targets: Targets) -> ForgetReport:
-    """Record what was retracted again; a node with what was retracted with it. Raises ToolError.
+def restore(change: GraphChange, targets: Targets) -> ForgetReport:
+    """Record retracted targets again; a node together with all that was retracted with it. Raises ToolError.
 
-    An edge comes back when both of its ends have. All get new ids: the store did not believe them in the meantime, and
-    says so when it is asked about that time.
+    An edge is restored when both of its ends are. All get new ids: the store did not believe them in the meantime, and
+    answers so for that time.
     """
     nodes, facts = list[int](), list[Fact]()
     for id_ in targets.nodes:
@@ -190,8 +190,8 @@ def restore(change: Change, targets: Targets) -> ForgetReport:
 _WITH_NODE: Final = "closed_as = 'retracted with node' AND superseded_by IS NULL"
 
 
-def _retracted_with(change: Change, node: int) -> list[Fact]:
-    """What was retracted with a node and has not come back; of edges, those whose ends are both there."""
+def _retracted_with(change: GraphChange, node: int) -> list[Fact]:
+    """All rows that were retracted with a node and are not restored; of edges, those with both ends current."""
     sql = f"SELECT {OBSERVATION} FROM observation WHERE node = ? AND {_WITH_NODE} ORDER BY id"
     found: list[Fact] = [to_observation(row) for row in change.transaction.rows(sql, (node,))]
     sql = f"SELECT {EDGE} FROM edge WHERE (from_node = ? OR to_node = ?) AND {_WITH_NODE} ORDER BY id"
@@ -200,8 +200,8 @@ def _retracted_with(change: Change, node: int) -> list[Fact]:
     return found + [e for e in edges if nodes[e.from_node].retracted_at is nodes[e.to_node].retracted_at is None]
 
 
-def _restored(change: Change, old: Fact) -> int | None:
-    """The new row of one that was retracted; None if it has come back already. Raises ToolError."""
+def _restored(change: GraphChange, old: Fact) -> int | None:
+    """The new row of a retracted one; None if it was restored already. Raises ToolError."""
     if old.is_current or (old.superseded_by is not None and old.closed_as in _RETRACTED):
         return None
     if old.closed_as not in (*_RETRACTED, "ended"):
@@ -214,7 +214,7 @@ def _restored(change: Change, old: Fact) -> int | None:
     ends = [fact.valid_to for fact in (old, *same) if fact.valid_to is not None]
     last = max(ends) if len(ends) == len(same) + 1 else None
     if any((fact.valid_from, fact.valid_to) == (begins, last) for fact in same):
-        return None  # said again since then
+        return None  # added again since then
     change.touch(old.owner)
     again = change.record_again(old, valid_from=begins, valid_to=last)
     for fact in same:
@@ -225,14 +225,14 @@ def _restored(change: Change, old: Fact) -> int | None:
 _RETRACTED: Final = ("retracted", "retracted with node")
 
 
-def revive(change: Change, node: Node) -> None:
-    """A retracted node is added again: what was retracted with it stays retracted, each by itself."""
+def revive(change: GraphChange, node: Node) -> None:
+    """Make a retracted node current without its observations and edges, which stay retracted."""
     change.revive(node)
     for table, where in (("observation", "node = ?"), ("edge", "? IN (from_node, to_node)")):
         change.transaction.run(f"UPDATE {table} SET closed_as = 'retracted' WHERE {where} AND {_WITH_NODE}", (node.id,))
 
 
-def purge(change: Change, targets: Targets) -> ForgetReport:
+def purge(change: GraphChange, targets: Targets) -> ForgetReport:
     """Erase rows for good, with their history, postings and terms, and what events say of them. Raises ToolError.
 
     A text is erased in all rows of its node that have it, such as those that were recorded again; an edge likewise.
@@ -244,7 +244,7 @@ def purge(change: Change, targets: Targets) -> ForgetReport:
 
 
 def with_same(transaction: Transaction, targets: Targets) -> Targets:
-    """The targets with the rows of their nodes that say the same as they do. Raises ToolError."""
+    """The targets with the rows of their nodes that have the same content. Raises ToolError."""
     observations, edges = set[int](), set[int]()
     for id_ in targets.observations:
         text = reading.observation(transaction, id_)
@@ -257,8 +257,8 @@ def with_same(transaction: Transaction, targets: Targets) -> Targets:
     return Targets(nodes=targets.nodes, observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
 
 
-def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
-    """Take the name that a purged text gave its node from the node, and from what events say of it."""
+def _forget_name(change: GraphChange, purged: Observation, targets: Targets) -> None:
+    """Remove the name that a purged text gave its node from the node and from the events."""
     derived = derive_name(purged.text)
     node = change.node(purged.node)
     if node.id in targets.nodes:
@@ -277,7 +277,7 @@ def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
             change.transaction.run("UPDATE event SET detail = '{}' WHERE sequence = ?", (event.sequence,))
 
 
-def _erase(change: Change, targets: Targets) -> ForgetReport:
+def _erase(change: GraphChange, targets: Targets) -> ForgetReport:
     """Delete rows, with those of the nodes among them, and what refers to them. Raises ToolError."""
     transaction = change.transaction
     found = {id_: change.node(id_) for id_ in sorted(targets.nodes)}
@@ -314,7 +314,7 @@ def _erase(change: Change, targets: Targets) -> ForgetReport:
     return ForgetReport(nodes=tuple(nodes), observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
 
 
-def _delete_postings(change: Change, nodes: list[int], observations: list[int]) -> None:
+def _delete_postings(change: GraphChange, nodes: list[int], observations: list[int]) -> None:
     for table, ids in (("node", nodes), ("observation", observations)):
         columns = f"id, {NAME}, term_ids, retracted_at" if table == "node" else "node, id, term_ids, superseded_at"
         for batch in batches(ids):
@@ -330,8 +330,11 @@ def _delete_unused_sources(transaction: Transaction) -> None:
     )
 
 
-def drop_old_events(change: Change, most: int) -> None:
-    """Delete the oldest events beyond so many, a bounded number. The last one stays: it has the last known time."""
+def drop_old_events(change: GraphChange, most: int) -> None:
+    """Delete the oldest events beyond this number, a bounded number at once.
+
+    The last one stays: it has the last known time.
+    """
     newest = change.transaction.row("SELECT max(sequence) FROM event")
     if newest and newest[0]:
         oldest = change.transaction.row("SELECT min(sequence) FROM event")
@@ -340,8 +343,8 @@ def drop_old_events(change: Change, most: int) -> None:
             change.transaction.run("DELETE FROM event WHERE sequence <= ?", (end,))
 
 
-def drop_old_history(change: Change, before: Microseconds) -> bool:
-    """Delete observations and edges that were superseded before a time, a bounded number; whether these were all."""
+def drop_old_history(change: GraphChange, before: Microseconds) -> bool:
+    """Delete observations and edges superseded before a time, a bounded number; return whether these were all."""
     found = list[tuple[int, ...]]()
     for table in ("observation", "edge"):
         sql = f"SELECT id FROM {table} WHERE superseded_at < ? ORDER BY id LIMIT ?"
@@ -352,8 +355,8 @@ def drop_old_history(change: Change, before: Microseconds) -> bool:
     return max(len(observations), len(edges)) < HISTORY_AT_ONCE
 
 
-def mark_contradiction(change: Change, one: Observation, other: Observation) -> None:
-    """Say of two current observations that they can't both be right. Raises ToolError."""
+def mark_contradiction(change: GraphChange, one: Observation, other: Observation) -> None:
+    """Mark two current observations as contradicting each other. Raises ToolError."""
     if one.id == other.id:
         raise ToolError("an observation does not contradict itself; name two")
     for each in (one, other):

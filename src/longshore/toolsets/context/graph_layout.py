@@ -1,4 +1,4 @@
-"""Where the nodes of a picture are: forces push all of them apart and pull linked ones together.
+"""The positions of nodes in a picture: forces push all of them apart and pull linked ones together.
 
 Parts without links between them get rectangles of their own, and nodes without links a grid. Names stand beneath their
 nodes; no name covers another, if the rectangle has room for all.
@@ -25,7 +25,7 @@ _GRAVITY: Final = 0.06
 """Pulls everything to the middle."""
 
 
-class Box(NamedTuple):
+class Rectangle(NamedTuple):
     """A rectangle by its upper left corner and size."""
 
     x: float
@@ -42,9 +42,9 @@ def area_of(widths: Iterable[float]) -> float:
 def lay_out(
     widths: Mapping[int, float], links: Iterable[tuple[int, int]], width: float, height: float
 ) -> dict[int, Point]:
-    """A point for each node, of which the widths of the names are given, so that all names are in the rectangle.
+    """A point for each node, given the widths of their names, with all names inside the rectangle.
 
-    It is always the same for the same graph.
+    Equal graphs have equal points.
     """
     linked = dict[int, set[int]]()
     for one, other in links:
@@ -55,16 +55,16 @@ def lay_out(
     if single := [node for node in widths if node not in linked]:
         parts.append(single)
     points = dict[int, Point]()
-    for part, box in _share(parts, Box(0, 0, width, height), widths):
+    for part, box in _share(parts, Rectangle(0, 0, width, height), widths):
         if len(parts) > 1:
-            box = Box(box.x + GAP, box.y + GAP, max(1.0, box.width - 2 * GAP), max(1.0, box.height - 2 * GAP))
+            box = Rectangle(box.x + GAP, box.y + GAP, max(1.0, box.width - 2 * GAP), max(1.0, box.height - 2 * GAP))
         inside = _grid(part, box, widths) if part[0] not in linked else _by_forces(part, linked, box, widths)
         points.update(inside)
     return {node: _inside(points[node], widths[node], width, height) for node in widths}
 
 
 def _inside(point: Point, name: float, width: float, height: float) -> Point:
-    """The point moved so that its name is in the picture: a small part's rectangle may be narrower than its names."""
+    """The point moved so that its name is inside: the rectangle of a small part may be narrower than its names."""
     x, y = point
     return min(max(x, name / 2), max(name / 2, width - name / 2)), min(max(y, 0.0), height)
 
@@ -74,7 +74,7 @@ def _area(width: float) -> float:
 
 
 def _parts(nodes: Iterable[int], linked: Mapping[int, set[int]]) -> list[list[int]]:
-    """The linked nodes by the part of the graph that they are in, the largest first."""
+    """The linked nodes by connected part of the graph, the largest first."""
     parts, seen = list[list[int]](), set[int]()
     for start in nodes:
         if start in seen or start not in linked:
@@ -89,8 +89,10 @@ def _parts(nodes: Iterable[int], linked: Mapping[int, set[int]]) -> list[list[in
     return sorted(parts, key=lambda part: (-len(part), part[0]))
 
 
-def _share(parts: Sequence[list[int]], box: Box, widths: Mapping[int, float]) -> list[tuple[list[int], Box]]:
-    """A rectangle for each part, as large as its names want it: the longer side is divided between two halves."""
+def _share(
+    parts: Sequence[list[int]], box: Rectangle, widths: Mapping[int, float]
+) -> list[tuple[list[int], Rectangle]]:
+    """A rectangle for each part, in proportion to its names: the longer side is divided between two halves."""
     if len(parts) <= 1:
         return [(part, box) for part in parts]
     sizes = [sum(_area(widths[node]) for node in part) for part in parts]
@@ -108,7 +110,7 @@ def _share(parts: Sequence[list[int]], box: Box, widths: Mapping[int, float]) ->
     return [*_share(parts[:cut], first, widths), *_share(parts[cut:], second, widths)]
 
 
-def _grid(part: list[int], box: Box, widths: Mapping[int, float]) -> dict[int, Point]:
+def _grid(part: list[int], box: Rectangle, widths: Mapping[int, float]) -> dict[int, Point]:
     """Rows of nodes without links."""
     widest = max(widths[node] for node in part) + GAP
     columns = max(1, min(len(part), int(box.width // widest)))
@@ -121,9 +123,9 @@ def _grid(part: list[int], box: Box, widths: Mapping[int, float]) -> dict[int, P
 
 
 def _by_forces(
-    part: list[int], linked: Mapping[int, set[int]], box: Box, widths: Mapping[int, float]
+    part: list[int], linked: Mapping[int, set[int]], box: Rectangle, widths: Mapping[int, float]
 ) -> dict[int, Point]:
-    """The nodes of one part, as of Fruchterman and Reingold (1991)."""
+    """The positions of the nodes of one part, by the forces of Fruchterman and Reingold (1991)."""
     place = {node: index for index, node in enumerate(part)}
     pairs = sorted({(min(place[a], place[b]), max(place[a], place[b])) for a in part for b in linked[a]})
     ideal = 0.9 * sqrt(box.width * box.height / len(part))

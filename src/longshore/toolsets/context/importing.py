@@ -1,4 +1,4 @@
-"""Adding what an import reads: many items in a transaction, and each by itself if one of them can't be stored."""
+"""Storing the items of an import: many in a transaction, and one by one if one of them can't be stored."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class Importer:
         self.nodes = dict[Hashable, Node]()
         """The nodes of the keys of the file."""
         self.notes = dict[str, None]()
-        """What is stored in another form than it had, each once."""
+        """Values stored in another form than in the file, each once."""
 
     def report(self, number: int, what: object) -> None:
-        """A line was left out."""
+        """Report a line that was not imported."""
         self._problems.append(f"line {number}: {what}")
 
     def to_word(self, text: str) -> str:
-        """A kind or relation as it may be."""
+        """A text as a valid kind or relation."""
         if text != (word := to_word(text)):
             self.notes[f"{text!r} is stored as {word!r}"] = None
         return word
 
     def add_later(self, number: int, key: Hashable, item: NewItem) -> None:
-        """Add an item with others, at the latest by `add_waiting`."""
+        """Queue an item to be added with others, at the latest by `add_waiting`."""
         self._waiting.append((number, key, item))
         if len(self._waiting) >= AT_ONCE:
             self.add_waiting()
 
     def add_waiting(self) -> None:
-        """Add the items that wait; if one can't be stored, each by itself, so that the others are."""
+        """Add the queued items; if one can't be stored, one by one, so that the others are."""
         items, self._waiting = self._waiting, []
         try:
             self._add(items)
@@ -66,7 +66,7 @@ class Importer:
             self.nodes.setdefault(key, Node(id=each.node, kind=each.kind, name=each.name, path=item.path))
 
     def made(self, listed: int) -> ImportReport:
-        """What was added, of so many nodes, texts and links in the file."""
+        """Counts of the added nodes, texts and links, out of so many in the file."""
         before, after, more = self._before, self._store.status(), len(self._problems) - MOST_PROBLEMS
         made = ImportReport(
             nodes=after.nodes - before.nodes,

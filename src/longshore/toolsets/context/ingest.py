@@ -1,4 +1,4 @@
-"""Ingest: the nodes of files are brought in line with a folder, as fast as little has changed.
+"""Ingest: updates the nodes of files after a folder, in time proportional to the changes.
 
 A pass walks the folder and compares sizes and the times of inodes with those of the last pass; only files that differ
 are opened, and only those whose content differs are parsed. Then names are resolved over all files, also for unchanged
@@ -53,7 +53,7 @@ _MOVED: Final = "moved"
 
 
 class IngestLimits(Struct, frozen=True, kw_only=True):
-    """How much one pass takes."""
+    """The limits of one pass."""
 
     most_files: int = 50_000
     """Files of the folder. Beyond it the walk ends: the rest is not ingested, and nothing is forgotten."""
@@ -68,7 +68,7 @@ class IngestLimits(Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS: Final = IngestLimits()
 
 
-class Problem(Struct, frozen=True):
+class FileProblem(Struct, frozen=True):
     """A file that was skipped or read as plain text, and the reason."""
 
     path: str
@@ -76,7 +76,7 @@ class Problem(Struct, frozen=True):
 
 
 class IngestReport(Struct, kw_only=True):
-    """The result of a pass: counts of files, if nothing else is said."""
+    """The result of a pass: counts of files, unless stated otherwise."""
 
     path: str
     """Where it began, as it is stored."""
@@ -91,7 +91,7 @@ class IngestReport(Struct, kw_only=True):
     """Unchanged themselves, but they refer to what has changed."""
     skipped: Counter[str] = field(default_factory=Counter[str])
     """By reason: binary, too large, not UTF-8, unreadable, vanished, changed meanwhile, unusable name, …"""
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[FileProblem] = field(default_factory=list[FileProblem])
     """At most MOST_PROBLEMS: files that were skipped for another reason than their kind, or read as plain text only."""
     limits: list[str] = field(default_factory=list[str])
     """The limits that were reached, and what that means."""
@@ -130,7 +130,7 @@ def ingest(
     progress: Progress = lambda _done, _total, _path: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> IngestReport:
-    """Bring the store in line with a file, or with the files beneath a folder. Raises FileError and StoreError.
+    """Update the store after a file, or the files beneath a folder. Raises FileError and StoreError.
 
     Stored paths begin at `base`, an absolute folder (the first root, if it is None); give the project's, so that all
     servers of a project name a file alike. `include` and `exclude` are globs in .gitignore's syntax, from `path` on;
@@ -188,7 +188,7 @@ class _Pass:
     # -- what has changed
 
     def _walk(self) -> tuple[dict[str, FileFacts], bool]:
-        """The files of the tree, and whether these are all."""
+        """The files of the tree, and whether the list is complete."""
         found = dict[str, FileFacts]()
         for path, facts in self._tree.walk():
             if len(found) >= self._limits.most_files:
@@ -201,7 +201,7 @@ class _Pass:
         return found, True
 
     def _differing(self, found: dict[str, FileFacts], gone: list[str]) -> list[str]:
-        """The files that have to be opened. Known ones that are too large now are gone."""
+        """The files that have to be opened. Known files that are too large now count as deleted."""
         differing = list[str]()
         for path, facts in found.items():
             state = self._states.get(path)
@@ -221,7 +221,7 @@ class _Pass:
         return differing
 
     def _update(self, candidates: list[str], gone: list[str]) -> None:
-        """Parse what has changed, resolve names, and write."""
+        """Parse the changed files, resolve names, and write."""
         before = {path: frozenset(names) for path, names in self._store.names_in_files().items()}
         works = [work for path in candidates if (work := self._examine(path)) is not None]
         works = self._with_changed_moves(self._with_moves(works, gone), gone)
@@ -268,7 +268,10 @@ class _Pass:
         return _Work(path, new, _declared(parsed), is_new=state is None)
 
     def _leave_out(self, path: str, problem: Unreadable, state: FileState | None) -> _Work | None:
-        """A file that is not ingested. That it is no text is remembered, so that it is not opened again."""
+        """Record a file that is not ingested.
+
+        Files that are no text are stored as such, so that they are not opened again.
+        """
         self._done += 1
         self._skip(path, problem.reason)
         if problem.content is None:
@@ -278,7 +281,7 @@ class _Pass:
         return _Work(path, replace(known, parser=f"{known.parser} {problem.reason}"), frozenset(), is_new=state is None)
 
     def _with_moves(self, works: list[_Work], gone: list[str]) -> list[_Work]:
-        """The same files; those that are new and have the content of one that is gone were moved from there."""
+        """The same files; a new file with the content of a deleted one is a moved one."""
         by_hash = dict[str, list[str]]()
         for path in gone:
             if self._states[path].size:
@@ -294,7 +297,7 @@ class _Pass:
         return result
 
     def _with_changed_moves(self, works: list[_Work], gone: list[str]) -> list[_Work]:
-        """The same files; those that are new and much like one that is gone were moved from there and changed."""
+        """The same files; a new file much like a deleted one is a moved and changed one."""
         left = sorted(set(gone) - {work.moved_from for work in works})
         if not left or not any(work.is_new for work in works):
             return works
@@ -318,7 +321,7 @@ class _Pass:
         return result
 
     def _affected(self, words: set[bytes], others: set[str], after: dict[str, Declared]) -> Iterator[_Work]:
-        """Unchanged files that have one of these words, and so may refer to what has changed."""
+        """Unchanged files that contain one of these words, and so may refer to a changed part."""
         for path, state in self._states.items():
             if path in others or path not in after or not path.endswith(_LINKING) or " " in state.parser:
                 continue
@@ -329,7 +332,7 @@ class _Pass:
                     parsed = self._parse(path, content)
                     yield _Work(path, state, _declared(parsed), is_relinked=True)
             except Unreadable:
-                continue  # it is not in this tree, or the next pass will see that it has changed
+                continue  # it is outside this tree, or the next pass will notice its change
 
     # -- parsing
 
@@ -349,7 +352,7 @@ class _Pass:
         return parsed
 
     def _imports_of(self, path: str) -> tuple[Import, ...]:
-        """The imports of a Python file, which is parsed for them if it has not changed."""
+        """The imports of a Python file, which is parsed for them if it is unchanged."""
         if path not in self._imports:
             self._imports[path] = ()
             try:
@@ -375,7 +378,7 @@ class _Pass:
             self._done += 1
         state, parsed = work.state, self._parsed.pop(work.path, None)
         try:
-            if parsed is None:  # it was too much to remember
+            if parsed is None:  # too large to store
                 content = self._read(work.path)
                 state, parsed = _state(work.path, content), self._parse(work.path, content)
             items = _items(work.path, parsed, table)
@@ -425,7 +428,7 @@ class _Pass:
 
     def _name(self, path: str, what: str) -> None:
         if len(self._report.problems) < MOST_PROBLEMS:
-            self._report.problems.append(Problem(path.encode(errors="replace").decode(), what))
+            self._report.problems.append(FileProblem(path.encode(errors="replace").decode(), what))
 
     def _reach_byte_limit(self) -> None:
         what = f"{self._limits.most_bytes:,} bytes were read: ingest again to go on with the rest"
@@ -444,7 +447,7 @@ _LINKING: Final = (*python_file.ENDINGS, *markdown_file.ENDINGS)
 
 
 def _parser(path: str) -> str:
-    """The parser of a file, by its name, with the version of what else decides on the text."""
+    """The parser of a file, by its name, with the version of all that determines its output."""
     if path.endswith(python_file.ENDINGS):
         return f"{python_file.PARSER}+{_SECRETS}"
     if path.endswith(markdown_file.ENDINGS):
@@ -465,7 +468,7 @@ def _parse(text: str, path: str) -> ParsedFile:
 
 
 def _words(path: str, data: bytes) -> Iterator[bytes]:
-    """The words by which a file may refer to others, found much faster than by parsing it."""
+    """The words by which a file may refer to others, found faster than by parsing it."""
     if path.endswith(python_file.ENDINGS):
         return python_file.referring_words(data)
     return markdown_file.referring_words(data)
@@ -481,7 +484,7 @@ def _state(path: str, content: Content) -> FileState:
 
 
 def _is_unusable(path: str) -> bool:
-    """Whether a path can't be stored: it is no text, too long, or looks like a credential itself."""
+    """Whether a path can't be stored: it is not Unicode, too long, or looks like a credential itself."""
     if not path.isprintable() or len(path) > PATH_CHARACTERS:
         return True
     return bool(secret_texts.remove_secrets(path)[1])
@@ -493,7 +496,7 @@ def _declared(parsed: ParsedFile) -> Declared:
 
 @final
 class _GoneFiles:
-    """The texts of files that are gone, by their lines: comparing each of them with each new file would take hours."""
+    """The texts of deleted files, indexed by line: comparing each of them with each new file would take hours."""
 
     def __init__(self) -> None:
         self.texts = dict[str, dict[tuple[str, str], str]]()
@@ -510,7 +513,7 @@ class _GoneFiles:
                 having.append(path)
 
     def candidates(self, path: str, parsed: ParsedFile) -> list[str]:
-        """The files that a new one is compared with: those with the most lines in common, or with its name."""
+        """The deleted files to compare a new one with: those with the most lines in common, or with its name."""
         shared = Counter[str]()
         for line in _lines(part.text for part in parsed.parts):
             having = self._by_line.get(line, ())
@@ -528,7 +531,7 @@ def _lines(texts: Iterable[str]) -> set[int]:
 
 
 def _likeness(parsed: ParsedFile, old: dict[tuple[str, str], str]) -> float:
-    """How much of two files is the same, from 0 to 1: parts with one kind and name, as far as their texts are alike."""
+    """How similar two files are, from 0 to 1: their parts with the same kind and name, weighted by similar text."""
     own = {(part.kind, part.kind != FILE and part.name): part.text for part in parsed.parts if part.text}
     before = {(kind, kind != FILE and name): text for (kind, name), text in old.items()}
     shared = own.keys() & before.keys()
@@ -545,17 +548,17 @@ def _alike(text: str, other: str) -> float:
 def _changed_words(
     works: list[_Work], gone: list[str], before: dict[str, Declared], states: dict[str, FileState]
 ) -> set[bytes]:
-    """The words by which other files may refer to what was added or removed."""
+    """The words by which other files may refer to added or removed parts."""
     words = set[str]()
     for path in gone:
         words |= words_of(path, before.get(path, frozenset()))
     for work in works:
         old = before.get(work.path, frozenset())
         parser, _, moved_from = states[work.path].parser.partition(" ") if work.path in states else (_MOVED, "", "")
-        if parser == _MOVED:  # by a pass that was ended before it came to the links
+        if parser == _MOVED:  # by a pass that ended before it wrote the links
             words |= words_of(work.path, work.declared) | words_of(moved_from, frozenset())
         elif changed := old ^ work.declared:
-            # The file's own node is among them if somebody has forgotten it.
+            # The file's own node is among them if it was forgotten.
             words |= words_of(work.path if (FILE, work.path) in changed else "", changed)
     return {word.encode() for word in words}
 

@@ -17,11 +17,13 @@ _LEAST: Final = 80
 
 
 def pack_json(result: QueryResult, max_tokens: int) -> str:
-    """An object with `hits`, `total` and `more`; a `cursor` if there are more; `notes` on what was searched for;
-    and `why` if there are no hits.
+    """An object with `hits`, `total` and `more`; optionally `cursor`, `notes` and `why`.
 
-    Its quotes are escaped once more in the answer, and counted so. The hits share the room: each gets what those before
-    it left, so a text may be cut to what is around the words, which its `characters` says.
+    `cursor` leads to further hits, `notes` are on the search, and `why` explains an empty result. Its quotes are
+    escaped once more in the answer, and counted so.
+
+    The hits share the budget: each gets an equal part of the rest, so a text may be cut to the context of the words,
+    and `characters` gives its whole length.
     """
     room = max_tokens * CHARACTERS_PER_TOKEN - _AROUND
     if not result.hits:
@@ -52,7 +54,7 @@ def pack_json(result: QueryResult, max_tokens: int) -> str:
 
 
 def _fitting(hit: Hit, terms: set[str], share: int) -> dict[str, Any]:
-    """A hit that takes no more than its share, unless its names alone do."""
+    """A hit cut to its share, unless its names alone exceed it."""
     observations, contradictions = list[dict[str, Any]](), list[dict[str, Any]]()
     made = _node(hit) | {"observations": observations, "contradictions": contradictions}
     for each in hit.contradictions:
@@ -66,7 +68,7 @@ def _fitting(hit: Hit, terms: set[str], share: int) -> dict[str, Any]:
         described = _observation(observation, hit.sources.get(observation.source))
         observations.append(described)
         if (over := _cost(made) - share) > 0:
-            # The text stands in a JSON text within a JSON text, so it is measured twice escaped.
+            # The text is a JSON text within a JSON text, so it is measured twice escaped.
             room = _cost(described["text"]) - over - 40
             if room < _LEAST:
                 observations.pop()

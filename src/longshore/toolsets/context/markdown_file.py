@@ -1,4 +1,4 @@
-"""Markdown by its sections: each is a part, named for the headings above it, and links lead to files and sections."""
+"""Markdown by its sections: each is a part, named after the headings above it, with links to files and sections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARKUP: Final = re.compile(r"[*_`]|!?\[([^\]]*)\]\([^)]*\)")
 
 
 def parse_markdown(text: str, path: str) -> ParsedFile:
-    """The file with what stands before its first heading, and its sections."""
+    """The file with the text before its first heading, and its sections."""
     lines = text.split("\n")
     title, start = _front_matter(lines)
     headings = list(_headings(lines, start))
@@ -78,7 +78,7 @@ def anchor_of(name: str) -> str:
 def _section(
     lines: list[str], begin: int, body: int, end: int, name: str, part: int, parent: int, names: Names
 ) -> Iterator[Part]:
-    """One part; the blocks of a long section are parts of it."""
+    """One part; the blocks of a long section are its parts."""
     while end > body and not lines[end - 1].strip():
         end -= 1
     text = "\n".join(lines[begin:end])

@@ -26,7 +26,7 @@ from longshore.toolsets.context.store import Store
 TITLE: Final = "# Context graph"
 _LINE_END: Final = re.compile("\r\n?|\n")
 _TAG_OR_HEADING: Final = re.compile(r"(?<!\\)(\\*)(<)|(?<!\S)(\\*)(#|=+$|-+$)")
-"""What could pass for a part of the page in a text, with the backslashes before it; other markup of it stays."""
+"""Text that could be read as a part of the page, with the backslashes before it; its other markup stays."""
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>#|~()])")
 _ESCAPED: Final = re.compile(r"\\([\\`*_\[\]<>#|~()])")
 _NAME: Final = r"((?:\\.|[^\\()])+?)"
@@ -35,7 +35,7 @@ _LINK: Final = re.compile(r"([^→]+) → " + _NAME + r" \(([^,()]+)(?:, ((?:\\.
 _ORIGIN: Final = re.compile(r"\*.+, \S+\*")
 
 Key = tuple[str, str, str]
-"""Of a node: its kind, path, and what equal names have in common."""
+"""Of a node: its kind, path, and name key."""
 
 
 # -- export
@@ -72,7 +72,7 @@ def _section(found: Details) -> Iterator[str]:
 
 
 def _shown_path(node: Node) -> str | None:
-    """The path, unless it is that which a node has without one: a file is named by its path."""
+    """The path, unless it equals the name: a file is named by its path."""
     usual = node.name if node.kind == FILE else ""
     return None if node.path == usual else _plain(node.path)
 
@@ -91,7 +91,10 @@ def _plain(text: str) -> str:
 
 
 def import_markdown(store: Store, lines: Iterable[bytes], source: NewSource) -> ImportReport:
-    """Add what a page holds, as exported or edited since. Other lines are reported. Again it changes nothing."""
+    """Add the contents of a page, as exported or edited since.
+
+    Other lines are reported. A repeated import changes nothing.
+    """
     page = _Page(Importer(store, source))
     for number, line in enumerate(lines, 1):
         page.take(number, line.decode("utf-8", "replace").rstrip("\r\n"))
@@ -100,7 +103,7 @@ def import_markdown(store: Store, lines: Iterable[bytes], source: NewSource) -> 
 
 @final
 class _Page:
-    """A page that is read line by line: nodes and texts are added as they come, links when all nodes are known."""
+    """Reads a page line by line: nodes and texts are added during the read, links when all nodes are known."""
 
     def __init__(self, importer: Importer) -> None:
         self._importer = importer
@@ -167,7 +170,7 @@ class _Page:
         if self._node is None:
             return
         name, path = self._node
-        # The page has the newest text first.
+        # The page lists the newest text first.
         for number, text in reversed(self._texts or [(self._heading, "")]):
             item = NewItem(kind=self._kind, name=name, path=path, text=_without_secrets(text))
             self._importer.add_later(number, _key(self._kind, name, path), item)

@@ -1,7 +1,7 @@
 """A whole context graph as JSON lines: a header, then sources, nodes, observations, edges and so on.
 
-Everything is in it, what was superseded too; only the index is not, which is made of the texts. Ids are those of the
-store that was exported; an empty store takes them over, another one maps them.
+It includes superseded rows, and excludes the index, which is computed from the texts. Ids are those of the exported
+store; an import into an empty store keeps them, into another one maps them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from longshore.errors import ToolError
 from longshore.toolsets.context import postings
-from longshore.toolsets.context.changes import Change
+from longshore.toolsets.context.changes import GraphChange
 from longshore.toolsets.context.checks import check_change, check_text, to_word
 from longshore.toolsets.context.database import Database, Row, Transaction, marks
 from longshore.toolsets.context.forgetting import FORGOTTEN
@@ -24,8 +24,8 @@ from longshore.toolsets.context.records import (
     NOTE,
     ContradictingPair,
     Edge,
-    Event,
     FileState,
+    GraphEvent,
     NewSource,
     Node,
     NodeChange,
@@ -62,27 +62,27 @@ CLOCK_SECONDS: Final = 86_400
 _FILE_STATE: Final = ", ".join(FileState.__struct_fields__)
 
 
-class Header(Struct, frozen=True):
-    """What the lines are."""
+class FormatHeader(Struct, frozen=True):
+    """The first line: the version of the format and of the store."""
 
     version: int
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One line: one of these."""
+class FormatLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One line: a record of one of these types."""
 
-    context: Header | None = None
+    context: FormatHeader | None = None
     source: Source | None = None
     node: Node | None = None
     observation: Observation | None = None
     contradiction: ContradictingPair | None = None
     edge: Edge | None = None
-    event: Event | None = None
+    event: GraphEvent | None = None
     file: FileState | None = None
 
 
 class ImportReport(Struct, kw_only=True):
-    """What an import has added."""
+    """Counts of the records that an import has added."""
 
     nodes: int = 0
     observations: int = 0
@@ -90,31 +90,31 @@ class ImportReport(Struct, kw_only=True):
     known: int = 0
     """Nodes, observations and edges that were there already."""
     notes: dict[str, None] = {}
-    """What is stored in another form than it had, each once."""
+    """Values stored in another form than in the file, each once."""
     problems: list[str] = []
     """Lines that were left out, each with its number and why."""
 
 
-_decoder: Final = Decoder(Line)
+_decoder: Final = Decoder(FormatLine)
 
 
 def export_native(store: Store) -> Iterator[bytes]:
     """The lines of a store, without line ends. Raises StoreError."""
     with store.database.reading(EXPORT_SECONDS) as transaction:
-        yield encode(Line(context=Header(VERSION)))
+        yield encode(FormatLine(context=FormatHeader(VERSION)))
         tables: tuple[tuple[str, str, str, Callable[[Row], Any]], ...] = (
-            ("source", "id", SOURCE, lambda row: Line(source=to_source(row))),
-            ("node", "id", NODE, lambda row: Line(node=to_node(row))),
-            ("observation", "id", OBSERVATION, lambda row: Line(observation=to_observation(row))),
-            ("edge", "id", EDGE, lambda row: Line(edge=to_edge(row))),
-            ("event", "sequence", EVENT, lambda row: Line(event=to_event(row))),
-            ("file_state", "path", _FILE_STATE, lambda row: Line(file=_to_file_state(row))),
+            ("source", "id", SOURCE, lambda row: FormatLine(source=to_source(row))),
+            ("node", "id", NODE, lambda row: FormatLine(node=to_node(row))),
+            ("observation", "id", OBSERVATION, lambda row: FormatLine(observation=to_observation(row))),
+            ("edge", "id", EDGE, lambda row: FormatLine(edge=to_edge(row))),
+            ("event", "sequence", EVENT, lambda row: FormatLine(event=to_event(row))),
+            ("file_state", "path", _FILE_STATE, lambda row: FormatLine(file=_to_file_state(row))),
         )
         for table, key, columns, to_line in tables:
             for row in rows_of(transaction, table, key, columns):
                 yield encode(to_line(row), order="deterministic")
         for row in transaction.rows(f"SELECT {PAIR} FROM contradiction ORDER BY newer, older"):
-            yield encode(Line(contradiction=to_pair(row)))
+            yield encode(FormatLine(contradiction=to_pair(row)))
 
 
 def rows_of(transaction: Transaction, table: str, key: str, columns: str, where: str = "1 = 1") -> Iterator[Row]:
@@ -131,7 +131,10 @@ def _to_file_state(row: Row) -> FileState:
 
 
 def import_native(store: Store, lines: Iterable[bytes], source: NewSource) -> ImportReport:
-    """Add what lines hold, all or nothing. Again it changes nothing. Raises ToolError with the line, and StoreError."""
+    """Add the records of lines, all or none.
+
+    A repeated import changes nothing. Raises ToolError with the line, and StoreError.
+    """
     with store.changing(source, grows=True) as change:
         done = _Import(store.database, change)
         for number, text in enumerate(lines, 1):
@@ -151,9 +154,9 @@ def import_native(store: Store, lines: Iterable[bytes], source: NewSource) -> Im
 
 @final
 class _Import:
-    """An import in one transaction: which ids of the lines are which of the store."""
+    """An import in one transaction; maps the ids of the lines to ids of the store."""
 
-    def __init__(self, database: Database, change: Change) -> None:
+    def __init__(self, database: Database, change: GraphChange) -> None:
         self._database, self._change, self._transaction = database, change, change.transaction
         self._is_empty = not any(
             self._transaction.row(f"SELECT 1 FROM {table} LIMIT 1") for table in ("event", "source")
@@ -167,8 +170,8 @@ class _Import:
         self._last_event = 0
         self._report = ImportReport()
 
-    def take(self, line: Line, number: int) -> None:
-        """Take one line. Raises ToolError, and KeyError for an id that no line before had."""
+    def take(self, line: FormatLine, number: int) -> None:
+        """Add the record of one line. Raises ToolError, and KeyError for an id that no previous line had."""
         if line.context is not None:
             if line.context.version > VERSION:
                 raise ToolError(f"it is of version {line.context.version}, and this Longshore reads {VERSION}")
@@ -197,7 +200,7 @@ class _Import:
             raise ToolError(f"line {number} says nothing")
 
     def finish(self) -> ImportReport:
-        """Resolve references, make the index, and log what was changed."""
+        """Resolve references, write the index, and log the changes."""
         for id_, old in self._references:
             table = "observation" if isinstance(old, Observation) else "edge"
             assert old.superseded_by is not None
@@ -245,7 +248,7 @@ class _Import:
         return known.id
 
     def _to_word(self, text: str) -> str:
-        """A kind or relation as it may be."""
+        """A text as a valid kind or relation."""
         if text != (word := to_word(text)):
             self._report.notes[f"{text!r} is stored as {word!r}"] = None
         return word
@@ -298,14 +301,14 @@ class _Import:
         self._transaction.run(sql, (*ids, new.recorded_at))
 
     def _add_file(self, new: FileState) -> None:
-        """What a file is like. One that may be another here is read again by the next pass, or dropped."""
+        """Store the state of a file. A file that may differ here is marked for the next ingest, or dropped."""
         known = self._transaction.row("SELECT hash FROM file_state WHERE path = ?", (new.path,))
         if known is None or known[0] != new.hash:
             state = new if self._is_empty else replace(new, parser=FORGOTTEN)
             self._insert("file_state", _FILE_STATE, state, "ON CONFLICT (path) DO UPDATE SET parser = excluded.parser")
 
-    def _add_event(self, new: Event) -> None:
-        """Only an empty store takes events over: another has its own."""
+    def _add_event(self, new: GraphEvent) -> None:
+        """Add an event, to an empty store only: others have their own events."""
         if new.at > self._change.at + CLOCK_SECONDS * 1_000_000:
             raise ToolError("its time is to come; set the clock of this machine")
         if self._is_empty:
@@ -313,7 +316,7 @@ class _Import:
             self._last_event = max(self._last_event, new.sequence)
 
     def _insert(self, table: str, columns: str, record: Struct, end: str = "", /, **more: Any) -> int:
-        """Insert a record's fields and more columns; the id of the row, which is the record's in an empty store."""
+        """Insert a record's fields and more columns; return the id of the row: the record's own in an empty store."""
         names = [name for name in columns.split(", ") if name != "id" or self._is_empty]
         values = [_to_value(getattr(record, name)) for name in names]
         key = "RETURNING id" if table not in ("event", "file_state") else ""
@@ -325,8 +328,8 @@ class _Import:
         return 0
 
 
-def _numbers(line: Line) -> list[int]:
-    """The ids of what a line holds, and an event's sequence number."""
+def _numbers(line: FormatLine) -> list[int]:
+    """The ids in a line, and an event's sequence number."""
     records = (line.source, line.node, line.observation, line.edge)
     events = [] if line.event is None else [line.event.sequence]
     return [record.id for record in records if record is not None] + events
@@ -343,7 +346,7 @@ def _times(record: Observation | Edge) -> tuple[int, int]:
 
 
 def _to_value(value: Any) -> Any:
-    """A field as its column holds it."""
+    """A field as the value of its column."""
     match value:
         case dict():
             return to_json(value)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,4 +1,4 @@
-"""The picture of some nodes and of those around them: which are drawn, if not all can be."""
+"""The picture of some nodes and their neighbours, and the choice of the nodes to draw if there are too many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT_CHARACTERS: Final = 200
 
 
 class Drawn(NamedTuple):
-    """A picture, and how many nodes are in it and were left out."""
+    """A picture, with the number of drawn and of left-out nodes."""
 
     svg: str
     nodes: int
@@ -22,10 +22,11 @@ class Drawn(NamedTuple):
 
 
 def draw_around(store: Store, start: Sequence[Node], depth: int, limit: int, title: str) -> Drawn:
-    """Draw these nodes and what is linked to them, up to a number of links and of nodes."""
+    """Draw these nodes and those linked to them, up to a number of links and of nodes."""
     ids = [node.id for node in start]
     around, edges = store.neighbourhood(ids, depth)
-    # The start comes first, then what is linked most: the limit is not to cut what holds the picture together.
+    # The given nodes come first, then those with the most links: the limit must not remove the nodes that connect
+    # others.
     linked = [end for edge in edges for end in (edge.from_node, edge.to_node)]
     order = sorted(around, key=lambda id_: (id_ not in ids, -linked.count(id_), id_))
     nodes = [around[id_] for id_ in order if around[id_].retracted_at is None][:limit]

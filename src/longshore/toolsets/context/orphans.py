@@ -1,4 +1,4 @@
-"""Rows of a context graph that refer to nothing, or that nothing refers to. A sound store has none."""
+"""Rows of a context graph that refer to a missing row, or that nothing refers to. An intact store has none."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ _KINDS: Final[tuple[tuple[str, str, str], ...]] = (
         for table in ("observation", "edge")
     ),
 )
-"""What it is, how many there are, and the repair."""
+"""The kind of row, the query that counts them, and the repair."""
 
 
 def find_orphans(store: Store) -> dict[str, int]:
-    """How many there are of each kind, of those that there are."""
+    """Counts of the orphaned rows by kind, without empty kinds."""
     with store.database.reading() as transaction:
         return {name: found for name, counting, _ in _KINDS if (found := _count(transaction, counting))}
 
 
 def remove_orphans(store: Store) -> None:
-    """Delete what nothing refers to, and close or clear what refers to nothing. The index is to be made again."""
+    """Delete rows that nothing refers to, and close or clear dangling references. Rebuild the index afterwards."""
     with store.database.writing() as transaction:
         for _, counting, repair in _KINDS:
             if _count(transaction, counting):

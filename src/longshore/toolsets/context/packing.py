@@ -1,7 +1,7 @@
 """The result of a query as text that fits a token budget: a line for each hit, then their best observations.
 
 Stored text is the word of its source, never an instruction: each observation is labelled with where it comes from, and
-its further lines are indented by four, so that none can pass for a line of ours, which are indented by two at most.
+its further lines are indented by four, so that none can imitate a line of the server, which is indented by two at most.
 Names have no source of their own, and stand in quotes.
 """
 
@@ -67,7 +67,7 @@ class Packed(Struct, frozen=True):
 
 
 def pack(result: QueryResult, max_tokens: int = DEFAULT_TOKENS) -> Packed:
-    """The result as text of at most so many tokens, which says what it leaves out."""
+    """The result as text of at most so many tokens, with a note on omissions."""
     if not result.hits:
         return Packed(fit_ends(_explain_empty(result), max_tokens), 0, None)
     return _Packing(result, max_tokens).packed()
@@ -75,7 +75,7 @@ def pack(result: QueryResult, max_tokens: int = DEFAULT_TOKENS) -> Packed:
 
 @final
 class _Packing:
-    """The answer to one query while it is filled."""
+    """Builds the answer to one query."""
 
     def __init__(self, result: QueryResult, max_tokens: int) -> None:
         self._result = result
@@ -110,7 +110,7 @@ class _Packing:
         return Packed(text, shown, end if has_more else None)
 
     def _take(self, text: str, lines: list[str]) -> bool:
-        """Add a text if there is room for it."""
+        """Add a text if it fits."""
         cost = json_length(text) + 2
         if cost > self._room:
             return False
@@ -130,7 +130,7 @@ class _Packing:
         terms = set(to_terms(observation.text))
         if any(len(terms & seen) >= REPEATED * len(terms | seen) for seen in self._seen):
             return
-        # In the first round each hit leaves the later ones their share; what is over goes to the next.
+        # In the first round each hit reserves the share of the later ones; the rest goes to the next.
         waiting = sum(not texts for texts in self._texts[place:]) if not self._texts[place] else 1
         share = self._room // max(1, waiting)
         label = source_label(observation, self._result.hits[place].sources.get(observation.source))
@@ -143,7 +143,7 @@ class _Packing:
             self._seen.append(terms)
 
     def _add_contradictions(self, shown: int) -> None:
-        """A contradiction comes before all texts: without it a text would be taken for undisputed."""
+        """A contradiction comes before all texts: without it a text would seem undisputed."""
         for place, hit in enumerate(self._result.hits[:shown]):
             for each in hit.contradictions:
                 self._take(indented(cut_line(_contradiction(each, hit), 400)), self._texts[place])
@@ -159,7 +159,7 @@ def _counts(result: QueryResult, shown: int) -> str:
 
 
 def notes_of(result: QueryResult) -> list[str]:
-    """What to know before reading the hits."""
+    """Notes to read before the hits."""
     notes = _times(result.query.moment)
     looked_in = "No text" if result.phrase_nodes is None else f"None of the best {result.phrase_nodes:,} nodes"
     notes += [f'{looked_in} has the phrase "{phrase}"; these have its words.' for phrase in result.missing_phrases]
@@ -168,7 +168,7 @@ def notes_of(result: QueryResult) -> list[str]:
 
 
 def _times(moment: Moment) -> list[str]:
-    """Which times a query was about, unless it was about the present."""
+    """The times of a query, unless it was about the present."""
     known = "as known today" if moment.known_at is None else f"as known at {show_time(moment.known_at)}"
     if moment.valid_at is not None:
         return [f"Only what was true at {show_time(moment.valid_at)}, {known}."]
@@ -176,7 +176,7 @@ def _times(moment: Moment) -> list[str]:
 
 
 def _unknown(result: QueryResult) -> list[str]:
-    """The words that no text has: none at all, or none at the moment of the query."""
+    """The words that no text has at all, or that none has at the moment of the query."""
     nowhere = [f"{term.word}{_nearest(term.nearest)}" for term in result.unknown if not term.is_past]
     past = [term.word for term in result.unknown if term.is_past]
     said = (("Nothing here has", nowhere), ("Only texts of other times have", past))
@@ -193,7 +193,7 @@ def _nearest(words: tuple[str, ...]) -> str:
 
 
 def _explain_empty(result: QueryResult) -> str:
-    """Why there are no hits: nothing was found is not the same as nothing is known."""
+    """The reason for an empty result: "nothing was found" differs from "nothing is known"."""
     query = result.query
     if query.offset and result.total:
         return f"There {'is' if result.total == 1 else 'are'} only {many(result.total, 'hit')}; the cursor is beyond."
@@ -238,17 +238,17 @@ def node_line(node: Node) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in quotes that it can't end: whoever added the node chose it, and no label says so."""
+    """A name in quotes that it can't close: an agent or a file chose it, and no label names its source."""
     return f"“{cut_line(one_line(name).translate(_QUOTES), NAME_CHARACTERS)}”"
 
 
 def plain_or_quoted(text: str) -> str:
-    """A path or the name of a client: in quotes if it has what could pass for a part of our line."""
+    """A path or the name of a client: in quotes if it contains text that could imitate a part of the line."""
     return cut_line(text, NAME_CHARACTERS) if text == to_word(text) else quoted(text)
 
 
 def one_line(text: str) -> str:
-    """A text of others without line ends, and without characters that are not seen but act."""
+    """A stored text without line ends and invisible control characters."""
     return " ".join(_UNSEEN.sub(" ", text).split())
 
 
@@ -281,12 +281,12 @@ def _contradiction(each: Contradiction, hit: Hit) -> str:
 
 
 def indented(text: str) -> str:
-    """A line of ours with what a source says in it: whatever ends a line there, the next is indented more than ours."""
+    """A line of the server that quotes a text: the lines of that text are indented further than the server's."""
     return "  " + "\n    ".join(text.splitlines())
 
 
 def excerpt(text: str, terms: set[str], room: int) -> str:
-    """A text cut to so many JSON characters as it will be indented: whole, or around where it has most of the terms."""
+    """A text cut to this many JSON characters after indentation: whole, or the passage with the most of the terms."""
     cost = json_length(indented(text)) - 2
     if cost <= room:
         return text
@@ -312,9 +312,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _best_start(pieces: Iterable[str], terms: set[str], room: int) -> int:
-    """Where in the text to begin so that most of the terms follow soon; 0 if its beginning has as many.
+    """The position in the text that most of the terms follow closely; 0 if its beginning has as many.
 
-    If there is room, a piece before the first of them is shown, too.
+    If it fits, the position is some characters before the first of them.
     """
     found = [(piece, terms.intersection(to_terms(piece))) for piece in pieces]
     having, used, end = Counter[str](), 0, 0

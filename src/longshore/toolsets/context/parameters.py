@@ -34,7 +34,7 @@ MOST_IDS: Final = 100
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Link(Struct, frozen=True, forbid_unknown_fields=True):  # A docstring would be in the schema of the tool.
+class Link(Struct, frozen=True, forbid_unknown_fields=True):  # A docstring would appear in the schema of the tool.
     to: str
     relation: str | None = None
 
@@ -78,13 +78,13 @@ class SecretRemover:
 
     @property
     def note(self) -> str:
-        """What to say of those that were removed."""
+        """The note for removed credentials."""
         count = self._removed
         return f"{count} credential{'s' * (count > 1)} in it replaced by {MARKER}: none is stored\n" if count else ""
 
 
 def to_items(given: Sequence[Item]) -> tuple[list[NewItem], str]:
-    """The items of a call without credentials, and what to say of these. Raises ToolError."""
+    """The items of a call without credentials, and the note on these. Raises ToolError."""
     secrets = SecretRemover()
     items = [to_item(_without_secrets(item, secrets), number) for number, item in enumerate(given, 1)]
     return items, secrets.note
@@ -103,7 +103,7 @@ def _without_secrets(item: Item, secrets: SecretRemover) -> Item:
 
 
 def to_item(given: Item, number: int) -> NewItem:
-    """An item of a call as the store takes it. Raises ToolError."""
+    """An item of a call as a record of the store. Raises ToolError."""
     where = f"item {number}: "
     return NewItem(
         text=given.text or "",
@@ -120,7 +120,7 @@ def to_item(given: Item, number: int) -> NewItem:
 
 
 def to_time(text: str | None, name: str) -> Microseconds | None:
-    """An ISO date, which means its beginning, or a time, in UTC unless it says otherwise. Raises ToolError."""
+    """An ISO date (its first moment) or time, in UTC unless it has another zone. Raises ToolError."""
     if text is None:
         return None
     try:
@@ -132,7 +132,10 @@ def to_time(text: str | None, name: str) -> Microseconds | None:
 
 
 def to_moment(as_of: str | None) -> Moment:
-    """The moment of `as_of`; a date means its end, so that it has what was learned on that day. Raises ToolError."""
+    """The moment of `as_of`; a date means its last moment, so that facts recorded on that day are included.
+
+    Raises ToolError.
+    """
     at = to_time(as_of, "as_of")
     if at is not None and as_of is not None and _is_date(as_of.strip()):
         at += timedelta(days=1) // timedelta(microseconds=1) - 1
@@ -140,7 +143,7 @@ def to_moment(as_of: str | None) -> Moment:
 
 
 def _is_date(text: str) -> bool:
-    """Whether an ISO text names a day, in any of its forms, and no time."""
+    """Whether an ISO text in any of its forms is a date without a time."""
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -157,7 +160,7 @@ def to_id(text: str, letter: str, name: str) -> int:
 
 
 def to_targets(ids: Sequence[str]) -> Targets:
-    """What ids of nodes, observations and edges name. Raises ToolError."""
+    """The nodes, observations and edges that ids name. Raises ToolError."""
     if len(ids) > MOST_IDS:
         raise ToolError(f"{len(ids)} ids: give at most {MOST_IDS}")
     found: dict[str, list[int]] = {"n": [], "o": [], "e": []}
@@ -170,7 +173,7 @@ def to_targets(ids: Sequence[str]) -> Targets:
 
 
 def to_offset(cursor: str | None) -> int:
-    """Where a page begins. Raises ToolError."""
+    """The offset at which a page begins. Raises ToolError."""
     if cursor is None:
         return 0
     if not re.fullmatch(r"[0-9]{1,6}", cursor.strip()):

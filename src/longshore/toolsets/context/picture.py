@@ -1,4 +1,4 @@
-"""A picture of a neighbourhood: one SVG, or an HTML page with it, that needs no script and fetches nothing."""
+"""A picture of a neighbourhood: one SVG, or an HTML page with it, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def draw(nodes: Sequence[Node], edges: Sequence[Edge], start: set[int], texts: M
 
 
 def name_width(node: Node, *, is_bold: bool = False) -> float:
-    """How wide the name of a node is in the picture, about; at least as wide as its shape."""
+    """The approximate width of a node's name in the picture; at least that of its shape."""
     return max(2.0 * RADIUS, NAME_WIDTH * (BOLD if is_bold else 1.0) * len(_shown_name(node)))
 
 
 def _shown_name(node: Node) -> str:
-    """The name, cut to fit; of a path or a part of a file the end, which tells it from others."""
+    """The name, cut to fit; of a path or a part of a file the end, which distinguishes it."""
     line = one_line(node.name)
     if len(line) > NAME_CHARACTERS and (node.name == node.path or node.kind in _PARTS):
         return "…" + line[1 - NAME_CHARACTERS :]
@@ -118,7 +118,7 @@ def _classes(nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def _draw_edges(edges: Sequence[Edge], points: Mapping[int, Point], widths: Mapping[int, float]) -> Iterator[str]:
-    """Edges between the same nodes are one line. Relations are written where they cover nothing, else in titles."""
+    """Edges between the same nodes are one line. Relations are written where they cover nothing, else put in titles."""
     relations = dict[tuple[int, int], list[str]]()
     for edge in edges:
         relations.setdefault((edge.from_node, edge.to_node), []).append(edge.relation)
@@ -132,12 +132,12 @@ def _draw_edges(edges: Sequence[Edge], points: Mapping[int, Point], widths: Mapp
         length = hypot(to_x - x, to_y - y)
         if start == end or length < 3 * RADIUS:
             continue
-        # A bend lets the edge of the other direction be seen, and ends leave room for the shapes.
+        # A bend keeps the edge of the other direction visible, and ends leave space for the shapes.
         nx, ny = (to_y - y) / length, (x - to_x) / length
         bend = min(24.0, length * 0.08)
         mid_x, mid_y = (x + to_x) / 2 + nx * bend, (y + to_y) / 2 + ny * bend
         x, y = _towards((x, y), (mid_x, mid_y), RADIUS + 3)
-        from_below = mid_y - to_y > abs(mid_x - to_x)  # where the name is, under which the tip would not be seen
+        from_below = mid_y - to_y > abs(mid_x - to_x)  # at the name, which would cover the tip
         to_x, to_y = _towards((to_x, to_y), (mid_x, mid_y), RADIUS + (24 if from_below else 6))
         line = f"M{x:.1f} {y:.1f}Q{mid_x:.1f} {mid_y:.1f} {to_x:.1f} {to_y:.1f}"
         yield f'<path class="edge" marker-end="url(#tip)" d="{line}"><title>{_text(_short(name, 200))}</title></path>'
@@ -148,13 +148,13 @@ def _draw_edges(edges: Sequence[Edge], points: Mapping[int, Point], widths: Mapp
 
 
 class _Taken:
-    """The rectangles that words and shapes have already."""
+    """The rectangles that words and shapes occupy."""
 
     def __init__(self) -> None:
         self._boxes = list[tuple[float, float, float, float]]()
 
     def take(self, x: float, y: float, width: float, height: float) -> bool:
-        """Take the rectangle around a point. False: a part of it is taken."""
+        """Occupy the rectangle around a point. False: a part of it is occupied."""
         if any(
             abs(x - other_x) * 2 < width + other_width and abs(y - other_y) * 2 < height + other_height
             for other_x, other_y, other_width, other_height in self._boxes
@@ -165,7 +165,7 @@ class _Taken:
 
 
 def _towards(point: Point, other: Point, distance: float) -> Point:
-    """The point at this distance on the way from one to the other."""
+    """The point at this distance from the one towards the other."""
     dx, dy = other[0] - point[0], other[1] - point[1]
     share = distance / (hypot(dx, dy) or 1.0)
     return point[0] + dx * share, point[1] + dy * share
@@ -208,5 +208,5 @@ def _short(text: str, most: int) -> str:
 
 
 def _text(text: str) -> str:
-    """A text that is only text in XML and HTML. What XML can't hold is left out."""
+    """A text escaped for XML and HTML, without characters that XML does not allow."""
     return escape("".join(c for c in text if c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff"))

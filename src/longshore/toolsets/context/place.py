@@ -1,4 +1,4 @@
-"""Where a project's context graph is: the configured database, else a file in the project's folder."""
+"""The place of a project's context graph: the configured database, else a file in the project's folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_address(place: str) -> bool:
-    """Whether a place is a PostgreSQL server's address; else it is a file. Raises StoreError for another's address."""
+    """Whether a place is the address of a PostgreSQL server, not a file. Raises StoreError for other addresses."""
     if place.startswith(("postgresql://", "postgres://")):
         return True
     if scheme := _SCHEME.match(place):
@@ -52,9 +52,9 @@ class Place(Struct, frozen=True, kw_only=True):
     """Why it is there, if the project has no folder for it."""
 
     def stored_path(self, given: str, first_root: str) -> str:
-        """A path as nodes have it: from the project on, or absolute outside of it; empty for the project itself.
+        """A path as nodes have it: relative to the project, or absolute outside of it; empty for the project itself.
 
-        It is read as `ingest_path` reads it. What can be no path, such as an address, stays as it is.
+        It is read as `ingest_path` reads it. A text that can't be a path, such as an address, is returned unchanged.
         """
         if not given or "://" in given:
             return given
@@ -71,7 +71,7 @@ def find_place(configured: str, roots: Sequence[str], environ: Mapping[str, str]
     project = find_project(roots[0], environ) if roots else None
     top = project or (roots[0] if roots else "")
     if configured:
-        is_address(configured)  # raises for what can't be opened
+        is_address(configured)  # raises for paths that can't be opened
         if _SQLITE_NAME.fullmatch(configured):
             what = "it is SQLite's name for a memory that ends with the process, or for options of a file"
             raise StoreError(configured, what, "name a file by its path")
@@ -99,7 +99,7 @@ def find_project(root: str, environ: Mapping[str, str] | None = None) -> str | N
 
 
 def _own_file(project: str) -> str:
-    """The file in the project's folder. Raises StoreError for a link, which a cloned repository may have brought."""
+    """The file in the project's folder. Raises StoreError for a link, which may come from a cloned repository."""
     path = os.path.join(project, FOLDER, FILE)
     if os.path.realpath(path) != path:
         raise StoreError(
@@ -109,7 +109,7 @@ def _own_file(project: str) -> str:
 
 
 def strange_mode(address: str) -> str:
-    """What to say of a file that others may read, as none that Longshore makes; empty for others and for servers."""
+    """The warning for a file that others may read, unlike those that Longshore creates; else empty."""
     try:
         mode = 0 if is_address(address) else stat.S_IMODE(os.stat(address).st_mode)
     except OSError:
@@ -121,7 +121,7 @@ def strange_mode(address: str) -> str:
 
 
 def keep_out_of_git(address: str) -> None:
-    """Make the folder of a project's own file, and tell git to ignore it. Raises StoreError."""
+    """Create the folder of a project's own file, and let git ignore it. Raises StoreError."""
     folder = os.path.dirname(address)
     if os.path.basename(folder) != FOLDER:
         return

@@ -14,7 +14,7 @@ _TITLE_CHARACTERS: Final = 80
 
 
 def parse_plain(text: str, path: str, problem: str = "") -> ParsedFile:
-    """The file, and its blocks if it has more than one. They are named for their first lines."""
+    """The file, and its blocks if it has more than one. They are named after their first lines."""
     lines = text.split("\n")
     if len(text) <= BLOCK_CHARACTERS:
         return ParsedFile(PARSER, (Part(FILE, path, text, 1, len(lines)),), problem=problem)
@@ -40,7 +40,7 @@ def divide(lines: list[str], first: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _block(lines: list[str], start: int, end: int, first: int) -> Iterator[tuple[int, int, str]]:
-    """One block, without empty lines around it. A line that is longer than a block is divided."""
+    """One block, without empty lines around it. A line longer than a block is divided."""
     while start < end and not lines[start].strip():
         start += 1
     while start < end and not lines[end - 1].strip():
@@ -59,13 +59,13 @@ def title_of(block: str) -> str:
 
 
 class Names:
-    """Names of the parts of one file: each is given once."""
+    """Unique names of the parts of one file."""
 
     def __init__(self) -> None:
         self._given = dict[str, int]()
 
     def unique(self, name: str) -> str:
-        """The name, with a number if it was given before. Spaces don't count: the store sees none."""
+        """The name, with a number if an equal one was given before. Spaces are ignored, as in the store."""
         name = " ".join(name.split())[:NAME_CHARACTERS]
         count = self._given[name] = self._given.get(name, 0) + 1
         return name if count == 1 else self.unique(f"{name} ({count})")

@@ -2,7 +2,7 @@
 
 The tables are those of SQLite, in a schema of their own. A transaction that writes begins with an advisory lock of that
 schema, which its commit releases: so there is one writer among all machines, each sees what the one before has
-committed, and known times strictly increase. Readers wait for nobody; each sees one state of the tables.
+committed, and known times strictly increase. Readers do not wait for locks; each sees one state of the tables.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VERSION_TABLE: Final = "longshore_schema"
 """Its only row has the number of the migrations that were made. It also tells that the schema is ours."""
 
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-# READ COMMITTED: each statement sees what was committed before it, so before the lock was given to this transaction.
+# READ COMMITTED: each statement sees the commits before it, so those before this transaction got the lock.
 _BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _TIMELINE: Final = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 """Another one after a replica has become the server: numbers of transactions then mean others."""
@@ -57,7 +57,7 @@ Connection: TypeAlias = psycopg.Connection[Row]
 
 
 class _TextDumper(StrDumperUnknown):
-    """Text without NUL, which PostgreSQL does not store: the same sign stands for it as where texts are checked."""
+    """Text without NUL, which PostgreSQL does not store: the replacement is the one of the check of texts."""
 
     def dump(self, obj: str) -> Any:
         return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
@@ -65,14 +65,14 @@ class _TextDumper(StrDumperUnknown):
 
 @lru_cache(1024)
 def _numbered(sql: str) -> bytes:
-    """A statement with $1, $2 … in place of its marks."""
+    """A statement with $1, $2 … for its placeholders."""
     first, *others = sql.split("?")
     return "".join((first, *(f"${number}{part}" for number, part in enumerate(others, 1)))).encode()
 
 
 @final
 class _Connected:
-    """A transaction on a connection, until a time."""
+    """A transaction on a connection, with a deadline."""
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         self._connection, self._deadline = connection, deadline
@@ -106,13 +106,13 @@ class _Connected:
             return self._connection.execute(_numbered(sql), values)
         except psycopg.OperationalError as error:
             if error.sqlstate is None and not self._connection.closed:
-                raise psycopg.ProgrammingError(str(error)) from None  # it was too large to be sent
+                raise psycopg.ProgrammingError(str(error)) from None  # the value was too large to be sent
             raise
 
 
 @final
 class PostgresDatabase:
-    """The tables in a schema of a PostgreSQL database, which are made and migrated when it is opened.
+    """The tables in a schema of a PostgreSQL database, created and migrated when it is opened.
 
     Raises StoreError. `place` and all messages are without the password.
     """
@@ -189,7 +189,7 @@ class PostgresDatabase:
             self._readers.release()
 
     def close(self) -> None:
-        """Waits for a transaction that is being written."""
+        """Wait for a transaction in progress that writes, and close."""
         with self._lock:
             self._closed = True
             if self._writer is not None:
@@ -198,7 +198,7 @@ class PostgresDatabase:
             connection.close()
 
     def _begin(self, connection: Connection | None, statement: str) -> Connection:
-        """Begin a transaction, on a new connection if the old one was lost: nothing was asked of it yet."""
+        """Begin a transaction, on a new connection if the old one was lost: it has run no statement yet."""
         if connection is not None:
             try:
                 connection.execute(statement.encode())
@@ -225,7 +225,10 @@ class PostgresDatabase:
         connection.execute(b"SELECT pg_advisory_xact_lock($1)", (self._key,))
 
     def _before_commit(self, connection: Connection) -> tuple[str, str] | None:
-        """Notify the watchers of a change; by what its outcome can be asked for later. None: nothing was changed."""
+        """Notify the watchers of a change; return the id by which to look up its outcome later.
+
+        None: nothing was changed.
+        """
         sql = (
             f"SELECT pg_current_xact_id_if_assigned()::text, {_TIMELINE},"
             " CASE WHEN pg_current_xact_id_if_assigned() IS NOT NULL THEN pg_notify($1, '') END"
@@ -242,11 +245,11 @@ class PostgresDatabase:
             if not self._was_committed(*outcome):
                 raise
             return
-        if done.statusmessage != "COMMIT":  # the server rolls a transaction back that had an error
+        if done.statusmessage != "COMMIT":  # the server rolls a failed transaction back
             raise StoreError(self.place, "the change had an error; nothing was changed", "try again")
 
     def _was_committed(self, number: str, timeline: str) -> bool:
-        """What became of a transaction whose connection was lost during its commit. Raises if nobody knows."""
+        """Whether a transaction was committed whose connection was lost in the commit. Raises if it can't be known."""
         deadline = time.monotonic() + self._patience
         sql = f"SELECT pg_xact_status($1::text::xid8), {_TIMELINE}"
         while True:
@@ -284,7 +287,7 @@ class PostgresDatabase:
         warnings = list[object]()  # a table of another user is left out with a warning
         connection.add_notice_handler(warnings.append)
         try:
-            # Only writing the tables anew leaves no byte of deleted rows in them.
+            # Only rewriting the tables removes all bytes of deleted rows from them.
             connection.execute("SET statement_timeout = 0")
             connection.execute(f"VACUUM (FULL) {_TABLES}".encode())
             is_erased = not warnings
@@ -346,7 +349,7 @@ class PostgresDatabase:
         except psycopg.Error as error:
             raise self._unreachable(error) from None
         try:
-            # The types of values are always these, so that a statement is prepared once.
+            # The types of values are fixed, so that a statement is prepared once.
             connection.adapters.register_dumper(int, Int8Dumper)
             connection.adapters.register_dumper(str, _TextDumper)
             settings = {
@@ -404,7 +407,7 @@ class PostgresDatabase:
             connection.execute("COMMIT")
 
     def _recognise(self, connection: Connection) -> int | None:
-        """The version of the tables, None if there are none. Raises if they are not ours, or newer."""
+        """The version of the tables, None if there are none. Raises if they belong to another program, or are newer."""
         tables = connection.execute(
             b"SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v')",
             (self._schema,),
@@ -484,7 +487,7 @@ class PostgresDatabase:
 
 @contextmanager
 def _rolled_back(connection: Connection) -> Generator[None]:
-    """Roll back what an error leaves undone."""
+    """Roll back the transaction after an error."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""The address of a store in PostgreSQL: what the driver is given, the schema, and a text without the password."""
+"""The address of a store in PostgreSQL: connection string, schema, and a text without the password."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _DEFAULTS: Final = {
 }
 
 
-class Address(Struct, frozen=True):
-    """Where a store is."""
+class PostgresAddress(Struct, frozen=True):
+    """The parts of the address of a store in PostgreSQL."""
 
     parameters: dict[str, Any]
     """For the driver."""
@@ -37,15 +37,15 @@ class Address(Struct, frozen=True):
     """The address without secrets."""
 
     def masked(self, text: str) -> str:
-        """A text of the driver's without the secrets, if it should have any."""
+        """A message of the driver without secrets."""
         for secret in (str(self.parameters.get(name) or "") for name in _SECRETS):
             for written in {secret, quote(secret, safe="")} - {""}:
                 text = text.replace(written, "***")
         return text
 
 
-def parse_address(url: str) -> Address:
-    """The parts of a `postgresql://` address. Raises StoreError, which repeats nothing of it that may be a password."""
+def parse_address(url: str) -> PostgresAddress:
+    """The parts of a `postgresql://` address. Raises StoreError, whose message never includes a possible password."""
     plain, schema = _take_schema(url)
     if not _SCHEMA_NAME.fullmatch(schema):
         raise _refused("the name of its schema has other characters than a-z, 0-9 and _, or more than 50")
@@ -60,11 +60,11 @@ def parse_address(url: str) -> Address:
     user = quote(given["user"], safe="") + "@" if given.get("user") else ""
     shown = f"postgresql://{user}{host}{':' + port if port else ''}/{database}"
     place = shown if schema == SCHEMA else f"{shown}?schema={schema}"
-    return Address({**_DEFAULTS, **given, "client_encoding": "UTF8"}, schema, place)
+    return PostgresAddress({**_DEFAULTS, **given, "client_encoding": "UTF8"}, schema, place)
 
 
 def _take_schema(url: str) -> tuple[str, str]:
-    """The address without its parameter `schema`, which the driver does not know, and that."""
+    """The address without its parameter `schema`, which the driver does not know, and the value of that."""
     start = url.find("://") + 3
     login = url[start:].partition("/")[0].find("@") + 1
     mark = url.find("?", start + login)

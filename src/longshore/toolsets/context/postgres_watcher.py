@@ -1,4 +1,4 @@
-"""Learning of changes from PostgreSQL: each commit that wrote something notifies a channel."""
+"""A watcher for changes in PostgreSQL: each commit that wrote something notifies a channel."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BACKOFF: Final = Backoff(0.1, 5.0)
 
 @final
 class NotifiedWatcher:
-    """A connection that listens. It is made again when it is lost."""
+    """A connection that listens. It is opened again when it is lost."""
 
     def __init__(self, connect: Callable[[], psycopg.Connection[Any]]) -> None:
-        """`connect` gives a connection that listens already."""
+        """`connect` returns a connection that listens already."""
         self._connect = connect
         self._connection: psycopg.Connection[Any] | None = connect()
         self._wake_reader, self._wake_writer = socket.socketpair()
-        """What `close` writes ends the wait of another thread."""
+        """A byte that `close` writes ends the wait of another thread."""
         self._lock = threading.Lock()
         self._is_waiting = False
         self._closed = threading.Event()
@@ -50,7 +50,7 @@ class NotifiedWatcher:
             if not self._closed.is_set():
                 self._closed.set()
                 if self._is_waiting:
-                    self._wake_writer.send(b"\0")  # the waiting thread releases all
+                    self._wake_writer.send(b"\0")  # the waiting thread closes the connection
                 else:
                     self._release()
 
@@ -66,12 +66,12 @@ class NotifiedWatcher:
                     if self._is_woken(min(BACKOFF.pause(failures), left)) or not left:
                         return False
                 else:
-                    return True  # nobody has told what was changed meanwhile
+                    return True  # changes of the meantime were not notified
             elif (is_notified := self._listen(self._connection, left)) is not None:
                 return is_notified
 
     def _listen(self, connection: psycopg.Connection[Any], seconds: float) -> bool | None:
-        """Whether a notification has come; None if the connection was lost."""
+        """Return whether a notification has arrived; None if the connection was lost."""
         deadline = time.monotonic() + seconds
         try:
             while not _take_notifications(connection):
@@ -85,7 +85,7 @@ class NotifiedWatcher:
             return None
 
     def _is_woken(self, seconds: float, *others: int) -> bool:
-        """Wait until `close` is called, or something comes from others; whether it was called."""
+        """Wait until `close` is called or data arrives; return whether it was `close`."""
         poll = select.poll()
         for each in (self._wake_reader.fileno(), *others):
             poll.register(each, select.POLLIN)
@@ -99,7 +99,7 @@ class NotifiedWatcher:
 
 
 def _take_notifications(connection: psycopg.Connection[Any]) -> bool:
-    """Whether notifications have come."""
+    """Return whether notifications have arrived."""
     connection.pgconn.consume_input()
     found = False
     while connection.pgconn.notifies() is not None:

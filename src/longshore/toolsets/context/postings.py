@@ -1,7 +1,7 @@
-"""The index: which terms which texts have. It is written in the transaction that changes the texts.
+"""The index: the terms of each text. It is written in the transaction that changes the texts.
 
 A term's postings are rows (node, observation, frequency, length); observation 0 is the node's name and path. Each text
-remembers its term ids, so its postings are found without an index of their own.
+stores its term ids, so its postings are found without an index of their own.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def terms_of_text(text: str) -> Counter[str]:
 
 
 def words_by_term(texts: Iterable[str], posted: Container[str]) -> dict[str, str]:
-    """A word for each of the terms of these texts that are posted, to show in its place."""
+    """One word for each term of these texts in the index, to display in its place."""
     found = dict[str, str]()
     for text in texts:
         for word in set(to_words(text)):
             terms = terms_of_word(word)
             for term in terms:
-                # The parts of an identifier are shown as stems; a word that is only that term replaces them.
+                # The parts of an identifier are displayed as stems; a word with only that term replaces them.
                 if term in posted and (len(terms) == 1 or term not in found):
                     found[term] = word.lower() if len(terms) == 1 else term
     return found
@@ -45,9 +45,10 @@ def words_by_term(texts: Iterable[str], posted: Container[str]) -> dict[str, str
 
 @final
 class Postings:
-    """Changes of the index within one transaction. `flush` writes the counts; call it last.
+    """Changes of the index within one transaction.
 
-    A term without postings is deleted then: each one that is known is a word of some text, of now or of another time.
+    `flush` writes the counts; call it last. It deletes terms without postings: each stored term is a word of a current
+    or closed text.
     """
 
     def __init__(self, transaction: Transaction) -> None:
@@ -60,7 +61,7 @@ class Postings:
         """Terms that may have no postings: new ones, and those of removed postings."""
 
     def declare(self, words: dict[str, str]) -> None:
-        """Make these terms known, with the words to show for them."""
+        """Store these terms, with the words to display for them."""
         known = self._look_up(words)
         missing = [(term, word) for term, word in words.items() if term not in known]
         if missing:
@@ -70,26 +71,26 @@ class Postings:
             self._unused.update(known[term] for term, _ in missing)
 
     def term_ids(self, terms: Counter[str]) -> bytes:
-        """What a text remembers of its terms, all of which must be declared."""
+        """The ids of the terms of a text, as they are stored with it. All of them must be declared."""
         return array("I", [self._ids[term] for term in terms]).tobytes()
 
     def add(self, node: int, observation: int, terms: Counter[str]) -> None:
-        """Add a text that counts from now on. All of its terms must be declared."""
+        """Add a text as current. All of its terms must be declared."""
         length = terms.total()
         ids = [self._ids[term] for term in terms]
         rows = [(self._ids[term], 1, node, observation, count, length) for term, count in terms.items()]
-        rows.sort()  # by term: neighbours in the table
+        rows.sort()  # by term: rows of a term are adjacent in the table
         columns = ("term", "is_current", "node", "observation", "frequency", "length")
         self._transaction.insert("posting", columns, rows)
         self._unused.difference_update(ids)
         self._count(ids, observation, length, 1)
 
     def close(self, node: int, observation: int, term_ids: bytes) -> None:
-        """A text was superseded or retracted: only questions about the past find it."""
+        """Mark a text as superseded or retracted: only questions about the past find it."""
         self._move(node, observation, term_ids, 1, 0)
 
     def reopen(self, node: int, observation: int, term_ids: bytes) -> None:
-        """A text that was closed counts again."""
+        """Mark a closed text as current again."""
         self._move(node, observation, term_ids, 0, 1)
 
     def remove(self, node: int, observation: int, term_ids: bytes, *, is_current: bool) -> None:
@@ -147,13 +148,13 @@ class Postings:
 
 
 def needs_rebuild(transaction: Transaction) -> bool:
-    """Whether another version of the tokenizer or of this module has made the index."""
+    """Whether the index was built by another version of the tokenizer or of this module."""
     row = transaction.row("SELECT tokenizer FROM totals WHERE id = 1")
     return row is None or row[0] != INDEX_VERSION
 
 
 def rebuild(transaction: Transaction) -> int:
-    """Make the whole index again of the texts; how many there are."""
+    """Rebuild the whole index from the texts; return their number."""
     for table in ("posting", "term"):
         transaction.run(f"DELETE FROM {table}")
     transaction.run("UPDATE totals SET tokenizer = ?, nodes = 0, texts = 0, terms = 0 WHERE id = 1", (INDEX_VERSION,))

@@ -15,7 +15,7 @@ from longshore.toolsets.context.file_parts import (
     METHOD,
     NAME_CHARACTERS,
     PART_CHARACTERS,
-    Call,
+    CodeCall,
     Import,
     ParsedFile,
     Part,
@@ -45,7 +45,7 @@ def parse_python(text: str, path: str) -> ParsedFile:
     """The parts of a Python file. A file with a syntax error is plain text, with the reason."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes: they are the file's business
+            warnings.simplefilter("ignore")  # of invalid escapes: they don't matter here
             return _Parser(text, path).parse(ast.parse(text))
     except (SyntaxError, ValueError) as problem:
         line = f" in line {problem.lineno}" if isinstance(problem, SyntaxError) and problem.lineno else ""
@@ -55,7 +55,7 @@ def parse_python(text: str, path: str) -> ParsedFile:
 
 
 def referring_words(data: bytes) -> Iterator[bytes]:
-    """The words of a Python file that are called or imported, and some that are not."""
+    """The words of a Python file that are called or imported, and some others."""
     for found in _CALLED_OR_IMPORTED.findall(data):
         yield from _WORDS.findall(found)
 
@@ -69,7 +69,7 @@ class _Parser:
         self._lines = text.split("\n")
         self._parts = list[Part]()
         self._known = dict[tuple[str, str], int]()
-        self._references = list[Call | Import]()
+        self._references = list[CodeCall | Import]()
         self._called = set[tuple[int, tuple[str, ...]]]()
         self._calls = dict[int, int]()
 
@@ -81,7 +81,7 @@ class _Parser:
         return ParsedFile(PARSER, tuple(self._parts), tuple(self._references))
 
     def _read_body(self, body: Sequence[ast.stmt], parent: int, scope: str, depth: int) -> list[tuple[int, int]]:
-        """Take the definitions out of a module's or class's body; the lines of all other statements."""
+        """Add the definitions in a module's or class's body; return the lines of all other statements."""
         rest = list[tuple[int, int]]()
         for statement in body:
             if isinstance(statement, _Definition):
@@ -111,7 +111,7 @@ class _Parser:
         self._extend(part, "\n".join([header, *(self._source(*lines) for lines in rest)]))
 
     def _add(self, kind: str, name: str, text: str, first: int, last: int, parent: int) -> int:
-        """A new part. A second definition of a name (a setter, an overload) is added to the first."""
+        """Add a part. A second definition of a name (a setter, an overload) is appended to the first."""
         name = name[:NAME_CHARACTERS]
         known = self._known.get((kind, name))
         if known is not None:
@@ -160,11 +160,11 @@ class _Parser:
         if name and (part, name) not in self._called and self._calls.get(part, 0) < _MOST_CALLS:
             self._called.add((part, name))
             self._calls[part] = self._calls.get(part, 0) + 1
-            self._references.append(Call(part, name))
+            self._references.append(CodeCall(part, name))
 
 
 def _dotted(node: ast.expr) -> tuple[str, ...]:
-    """The name that an expression is: `a.b.c`. The object of a method may be any expression: `?.c`."""
+    """The dotted name of an expression: `a.b.c`. The object of a method may be any expression: `?.c`."""
     names = list[str]()
     while isinstance(node, ast.Attribute):
         names.append(node.attr)

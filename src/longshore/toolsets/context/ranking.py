@@ -30,7 +30,7 @@ Weights = Mapping[int, Mapping[int, float]]
 
 
 def link_weights(edges: Iterable[tuple[int, int, float]]) -> dict[int, dict[int, float]]:
-    """The neighbours of each node: links are followed both ways."""
+    """The neighbours of each node: links count in both directions."""
     weights = dict[int, dict[int, float]]()
     for one, other, weight in edges:
         if one != other:
@@ -41,7 +41,7 @@ def link_weights(edges: Iterable[tuple[int, int, float]]) -> dict[int, dict[int,
 
 
 def seed_shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """What share of the walk begins at each of these nodes. Their order is that of the scores' mapping."""
+    """The share of the walk that begins at each of these nodes. Their order is that of the scores' mapping."""
     highest = max(scores.values(), default=0.0)
     if highest <= 0.0:
         return {}
@@ -51,9 +51,9 @@ def seed_shares(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def page_rank(shares: Mapping[int, float], weights: Weights) -> dict[int, float]:
-    """Where a walk is found that begins at the seeds and goes back to them: nodes near many good matches rank high.
+    """The stationary distribution of a walk that restarts at the seeds: nodes near many good matches rank high.
 
-    Links of a node that weigh less than 1 together are followed by that share of the walk only.
+    Links of a node whose weights sum to less than 1 are followed by that share of the walk only.
     """
     ranks = dict(shares)
     totals = {node: sum(links.values()) for node, links in weights.items()}
@@ -63,7 +63,7 @@ def page_rank(shares: Mapping[int, float], weights: Weights) -> dict[int, float]
         for node, rank in ranks.items():
             total = totals.get(node, 0.0)
             if total < 1.0:
-                stranded += rank * (1.0 - total)  # what no link gets begins again
+                stranded += rank * (1.0 - total)  # the share that follows no link restarts
             if not total:
                 continue
             moved = (1.0 - RESTART) * rank / max(1.0, total)
@@ -76,7 +76,7 @@ def page_rank(shares: Mapping[int, float], weights: Weights) -> dict[int, float]
 
 
 def preference(kind: str, importance: float, is_pinned: bool, updated_at: Microseconds, now: Microseconds) -> float:
-    """A factor near 1 for what is important, pinned, or a recent fact. It orders matches, and makes none."""
+    """A factor near 1 for importance, a pin, or a recent fact. It orders matches, and adds none."""
     factor = 0.75 + 0.5 * importance
     if is_pinned:
         factor *= PINNED_FACTOR

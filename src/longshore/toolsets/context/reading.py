@@ -1,4 +1,4 @@
-"""Reading the graph: nodes with all that is known of them, neighbourhoods, events and counts."""
+"""Reading the graph: nodes with their observations and edges, neighbourhoods, events and counts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from longshore.toolsets.context.records import (
     NOW,
     Details,
     Edge,
-    Event,
     FileState,
+    GraphEvent,
     Microseconds,
     Moment,
     Node,
@@ -68,7 +68,7 @@ def edge(transaction: Transaction, id_: int) -> Edge:
 
 
 def targeted(transaction: Transaction, targets: Targets, now: Microseconds) -> Targeted:
-    """What ids name. Raises ToolError for one that names nothing."""
+    """The nodes, observations and edges that ids name. Raises ToolError for an id that names nothing."""
     nodes = {id_: node(transaction, id_) for id_ in targets.nodes}
     observations = {id_: observation(transaction, id_) for id_ in targets.observations}
     edges = {id_: edge(transaction, id_) for id_ in targets.edges}
@@ -85,7 +85,7 @@ def targeted(transaction: Transaction, targets: Targets, now: Microseconds) -> T
 def find_nodes(
     transaction: Transaction, name: str, moment: Moment, now: Microseconds, *, include_retracted: bool = False
 ) -> list[Node]:
-    """The nodes that have this name or path, however it is written, and count at a moment."""
+    """The nodes with this name or path in any spelling that are current at a moment."""
     sql = f"SELECT {NODE} FROM node WHERE name_key IN (?, ?) OR (path = ? AND path <> '') ORDER BY id LIMIT ?"
     rows = transaction.rows(sql, (name_key(name, ""), name_key(name, "/"), name, NEIGHBOURS))
     found = map(to_node, rows)
@@ -106,7 +106,7 @@ def observations_of(
 
 
 def named_nodes(transaction: Transaction, ids: set[int], moment: Moment, now: Microseconds) -> dict[int, Node]:
-    """These nodes, retracted ones too, with the names that they have at a moment."""
+    """These nodes, retracted ones too, with their names at a moment."""
     nodes = with_names(transaction, nodes_by_id(transaction, ids).values(), moment, now)
     return {node.id: node for node in nodes}
 
@@ -114,7 +114,7 @@ def named_nodes(transaction: Transaction, ids: set[int], moment: Moment, now: Mi
 def known_nodes(
     transaction: Transaction, nodes: Iterable[int], moment: Moment, now: Microseconds, *, by_edges: bool = True
 ) -> set[int]:
-    """Those of the nodes that an observation is about at a moment, or an edge."""
+    """The nodes that have an observation or edge at a moment."""
     listed, found = list(nodes), set[int]()
     edges = (("from_node", "edge"), ("to_node", "edge")) if by_edges else ()
     for column, table in (("node", "observation"), *edges):
@@ -145,7 +145,7 @@ def edges_of(
 def contradicting_of(
     transaction: Transaction, observations: Iterable[int], moment: Moment, now: Microseconds
 ) -> dict[int, tuple[int, ...]]:
-    """By observation: those that were marked as contradicting it, as known at a moment."""
+    """By observation: the observations marked as contradicting it, as known at a moment."""
     listed, known_at = list(observations), now if moment.known_at is None else moment.known_at
     found = dict[int, set[int]]()
     for here, there in (("older", "newer"), ("newer", "older")):
@@ -159,7 +159,7 @@ def contradicting_of(
 def details(
     transaction: Transaction, node: int, moment: Moment, now: Microseconds, *, with_history: bool = False
 ) -> Details | None:
-    """A node with its observations and edges at a moment, or with all that there ever were; None if there is none."""
+    """A node with its observations and edges at a moment, or with all of its history; None if there is none."""
     row = transaction.row(f"SELECT {NODE} FROM node WHERE id = ?", (node,))
     if row is None:
         return None
@@ -203,7 +203,7 @@ def neighbourhood(
 
 def events(
     transaction: Transaction, *, after: int = 0, node: int | None = None, newest_first: bool = False, limit: int = 100
-) -> list[Event]:
+) -> list[GraphEvent]:
     """Events with a higher sequence number, of one node or of all."""
     of_node, values = ("AND node = ?", (node,)) if node is not None else ("", ())
     order = "DESC" if newest_first else "ASC"
@@ -218,9 +218,9 @@ def file_states(transaction: Transaction) -> dict[str, FileState]:
 
 
 def names_in_files(transaction: Transaction) -> dict[str, set[tuple[str, str]]]:
-    """The kinds and names of all current nodes that are in files, by path: the files, and what a file says is in it.
+    """The kinds and names of all current nodes that are in files, by path: the files, and the parts in a file.
 
-    A node that has left its file, and that agents have said something of, has only their observations and edges.
+    A node that has left its file is not among them, even if agents have added observations or edges to it.
     """
     found = dict[str, set[tuple[str, str]]]()
     said = "edge.from_node = node.id AND edge.superseded_at IS NULL AND source.type = 'file'"
@@ -300,7 +300,7 @@ _INDEX_CHECKS: Final = (
 
 
 def index_problems(transaction: Transaction) -> list[str]:
-    """What is wrong with the index; rebuilding it mends all of that."""
+    """The problems of the index; rebuilding it fixes all of them."""
     problems = [problem for problem, sql in _INDEX_CHECKS if transaction.row(f"{sql} LIMIT 1")]
     expected = transaction.row("SELECT count(*) FROM observation WHERE length(term_ids) > 0")
     indexed = transaction.row("SELECT count(DISTINCT observation) FROM posting WHERE observation <> 0")

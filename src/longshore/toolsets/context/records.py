@@ -1,4 +1,4 @@
-"""What the context graph holds, what is put in and what comes out: frozen records.
+"""The records of the context graph: stored rows, input and results, all frozen.
 
 **Times** are whole microseconds of UTC since 1970, intervals are half open (`from <= t < to`). There are two axes:
 
@@ -7,8 +7,8 @@
   one transaction to the next, in all processes that share a store, whatever their clocks say.
 
 An observation or edge is never overwritten: it is closed, from `superseded_at` on in known time, and `closed_as` says
-by what. `ended_at` says since when, in valid time, it is not true any more; None says that it was never true. So a
-question for a `Moment` has an exact answer.
+how. `ended_at` says since when, in valid time, it is not true any more; None says that it was never true. So a question
+for a `Moment` has an exact answer.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SourceType: TypeAlias = Literal["agent", "file", "commit", "url", "import"]
 Outcome: TypeAlias = Literal["created", "merged", "unchanged", "restored"]
 
 Closing: TypeAlias = Literal["superseded", "ended", "recorded again", "retracted", "retracted with node", "not in file"]
-"""What closed an observation or edge:
+"""How an observation or edge was closed:
 
 - `superseded`: another text took its place, with a date or as a correction;
 - `ended`: it was said to be true until a date that has passed;
 - `recorded again`: a row with other times says the same;
-- `retracted`, `retracted with node`: somebody took it back, or its node;
-- `not in file`: its file says it no more, or is no more. What agents say of a file's parts is not closed by that.
+- `retracted`, `retracted with node`: it was retracted, or its node was;
+- `not in file`: its file does not contain it any more, or was deleted. Statements of agents stay current.
 """
 
 NOTE, CONCEPT = "note", "concept"
-"""The kinds of what is added without a kind, and of what only a link names."""
+"""The kind of a node added without one, and of a node that only a link names."""
 CONTRADICTS = "contradicts"
 """The relation of nodes that can't both be right; the others are free words, such as `calls` and `depends_on`."""
 
@@ -53,7 +53,7 @@ NOW = Moment()
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """When something is true, when that was known, by which source, and what closed it."""
+    """The times when something is true and when that was known, its source, and how it was closed."""
 
     source: int
     valid_from: Microseconds
@@ -63,22 +63,22 @@ class Interval(Struct, frozen=True, kw_only=True):
     ended_at: Microseconds | None = None
     closed_as: Closing | None = None
     superseded_by: int | None = None
-    """The row that has taken its place. What was restored or recorded again has one too."""
+    """The row that replaced it. Restored and recorded-again rows have one too."""
     reason: str = ""
     """Why it was closed, in the words of who did."""
 
     @property
     def is_current(self) -> bool:
-        """Whether it counts: it may be true now, later, or may have been until its end."""
+        """Whether the row is current: it may be true now or later, or have been true until its end."""
         return self.superseded_at is None
 
     @property
     def was_never_true(self) -> bool:
-        """Whether the store was wrong to believe it."""
+        """Whether the statement was closed as never true."""
         return self.superseded_at is not None and self.ended_at is None and self.closed_as != "recorded again"
 
     def overlaps(self, valid_from: Microseconds, valid_to: Microseconds | None) -> bool:
-        """Whether it is said to be true at any time of an interval."""
+        """Whether it is valid at any time of an interval."""
         begins_before = valid_to is None or self.valid_from < valid_to
         return begins_before and (self.valid_to is None or valid_from < self.valid_to)
 
@@ -126,7 +126,7 @@ class Observation(Interval, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> int:
-        """The node that says it."""
+        """The node that has the observation."""
         return self.node
 
 
@@ -141,12 +141,12 @@ class Edge(Interval, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> int:
-        """The node that says it."""
+        """The node at which the edge begins."""
         return self.from_node
 
 
 class ContradictingPair(Struct, frozen=True, kw_only=True):
-    """Two observations that somebody says can't both be right. Both stay, and are shown together while both hold."""
+    """Two observations marked as contradicting each other. Both stay, and are shown together while both hold."""
 
     older: int
     newer: int
@@ -165,8 +165,8 @@ class Source(Struct, frozen=True, kw_only=True):
     at: Microseconds = 0
 
 
-class Event(Struct, frozen=True, kw_only=True):
-    """One change, in the order of their commits. It names what it changed by id and repeats no observation's text."""
+class GraphEvent(Struct, frozen=True, kw_only=True):
+    """One change, in the order of their commits. It lists the ids of the changed rows, and no observation's text."""
 
     sequence: int
     at: Microseconds
@@ -179,7 +179,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class FileState(Struct, frozen=True, kw_only=True):
-    """What a file was like when it was last ingested."""
+    """The state of a file when it was last ingested."""
 
     path: str
     size: int
@@ -193,7 +193,7 @@ class FileState(Struct, frozen=True, kw_only=True):
 
 
 class NewSource(Struct, frozen=True, kw_only=True):
-    """The source of a change; an equal one is stored once."""
+    """The source of a change; equal sources are stored once."""
 
     type: SourceType = "agent"
     uri: str = ""
@@ -203,7 +203,7 @@ class NewSource(Struct, frozen=True, kw_only=True):
 
 
 class NewLink(Struct, frozen=True, kw_only=True):
-    """A link from the item that has it."""
+    """A link from the item that contains it."""
 
     to: str
     """A node's id (`n12`), or its name. If no node has the name, one of `kind` is created."""
@@ -215,7 +215,7 @@ class NewLink(Struct, frozen=True, kw_only=True):
 
 
 class NewItem(Struct, frozen=True, kw_only=True):
-    """A node to add, or to add to: with a kind, name and path that exist already it is merged with that node."""
+    """A node to add, or to extend: an item with an existing kind, name and path is merged with that node."""
 
     text: str = ""
     name: str = ""
@@ -235,7 +235,7 @@ class NewItem(Struct, frozen=True, kw_only=True):
 
 
 class NodeChange(Struct, frozen=True, kw_only=True):
-    """New fields of a node; None leaves one as it is."""
+    """New fields of a node; None leaves a field unchanged."""
 
     kind: str | None = None
     name: str | None = None
@@ -246,7 +246,7 @@ class NodeChange(Struct, frozen=True, kw_only=True):
 
 
 class Targets(Struct, frozen=True, kw_only=True):
-    """What to retract, restore or purge, by id. A node stands for all of its observations and edges too."""
+    """The ids to retract, restore or purge. A node includes all of its observations and edges."""
 
     nodes: tuple[int, ...] = ()
     observations: tuple[int, ...] = ()
@@ -257,7 +257,7 @@ class Targets(Struct, frozen=True, kw_only=True):
 
 
 class AddedItem(Struct, frozen=True, kw_only=True):
-    """What became of one item."""
+    """The result of adding one item."""
 
     node: int
     kind: str
@@ -276,7 +276,7 @@ ForgetMode: TypeAlias = Literal["retract", "restore", "purge"]
 
 
 class ForgetReport(Struct, frozen=True, kw_only=True):
-    """What was retracted, restored or purged."""
+    """The ids that were retracted, restored or purged."""
 
     nodes: tuple[int, ...] = ()
     observations: tuple[int, ...] = ()
@@ -287,7 +287,7 @@ class ForgetReport(Struct, frozen=True, kw_only=True):
 
 
 class Details(Struct, frozen=True, kw_only=True):
-    """A node with all that is known of it."""
+    """A node with its observations, edges and sources."""
 
     node: Node
     observations: tuple[Observation, ...]
@@ -299,7 +299,7 @@ class Details(Struct, frozen=True, kw_only=True):
 
 
 class Targeted(Struct, frozen=True, kw_only=True):
-    """What ids name, with the nodes that the observations and edges belong to."""
+    """The observations and edges that ids name, and the nodes they belong to."""
 
     nodes: tuple[Node, ...]
     observations: tuple[Observation, ...]
@@ -308,7 +308,7 @@ class Targeted(Struct, frozen=True, kw_only=True):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What is looked for. `kind:x`, `path:x` and "quoted phrases" in the text count as filters, too."""
+    """The words and filters of a search. `kind:x`, `path:x` and "quoted phrases" in the text count as filters, too."""
 
     text: str
     kinds: tuple[str, ...] = ()
@@ -321,7 +321,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class Contradiction(Struct, frozen=True, kw_only=True):
-    """What can't be right if a hit is: an observation, or a node of which nothing else is known."""
+    """A contradiction of a hit: an observation, or a node without displayed observations."""
 
     node: int
     name: str = ""
@@ -329,7 +329,7 @@ class Contradiction(Struct, frozen=True, kw_only=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """A node that was found, with its observations at the query's moment, the best first."""
+    """A node in the result, with its observations at the query's moment, the best first."""
 
     node: Node
     score: float
@@ -344,7 +344,7 @@ class Hit(Struct, frozen=True, kw_only=True):
 
 
 class UnknownTerm(Struct, frozen=True, kw_only=True):
-    """A word of the query that no text has at its moment, and words like it that some text has."""
+    """A word of the query that no text has at its moment, and similar words that some text has."""
 
     word: str
     nearest: tuple[str, ...] = ()
@@ -354,7 +354,7 @@ class UnknownTerm(Struct, frozen=True, kw_only=True):
 
 
 class QueryResult(Struct, frozen=True, kw_only=True):
-    """The hits of a query from `offset` on, and what to say of them."""
+    """The hits of a query from `offset` on, with counts and notes."""
 
     query: Query
     hits: tuple[Hit, ...] = ()
@@ -378,7 +378,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     """In the whole store."""
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class StoreStatus(Struct, frozen=True, kw_only=True):
     """The size and state of a store."""
 
     place: str

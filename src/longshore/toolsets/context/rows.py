@@ -1,4 +1,4 @@
-"""Rows of the tables as records, the condition of a moment, and the keys by which equal things are recognised."""
+"""Rows of the tables as records, the condition of a moment, and the keys by which names and texts are equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longshore.toolsets.context.database import Row, Transaction, batches, marks
 from longshore.toolsets.context.records import (
     ContradictingPair,
     Edge,
-    Event,
+    GraphEvent,
     Microseconds,
     Moment,
     Node,
@@ -67,13 +67,13 @@ def to_source(row: Row) -> Source:
     return Source(**dict(zip(SOURCE.split(", "), row, strict=True)))
 
 
-def to_event(row: Row) -> Event:
+def to_event(row: Row) -> GraphEvent:
     fields: dict[str, Any] = dict(zip(EVENT.split(", "), (*row[:7], decode(row[7])), strict=True))
-    return Event(**fields)
+    return GraphEvent(**fields)
 
 
 def to_json(value: object) -> str:
-    """JSON text; of equal values it is equal."""
+    """JSON text; equal values give equal texts."""
     return encode(value, order="deterministic").decode()
 
 
@@ -95,13 +95,13 @@ def sources_by_id(transaction: Transaction, ids: set[int]) -> dict[int, Source]:
 
 
 def last_known_at(transaction: Transaction) -> Microseconds:
-    """When the last change was made."""
+    """The time of the last change."""
     row = transaction.row("SELECT at FROM event ORDER BY sequence DESC LIMIT 1")
     return int(row[0]) if row else 0
 
 
 def is_past(moment: Moment) -> bool:
-    """Whether a question for it needs what was superseded."""
+    """Whether a question about a moment reads superseded rows."""
     return moment.valid_at is not None or moment.known_at is not None
 
 
@@ -117,7 +117,7 @@ def holds(table: str, moment: Moment, now: Microseconds) -> tuple[str, tuple[int
 
 
 def was_there(retracted_at: Microseconds | None, retracted_as: str | None, moment: Moment, now: Microseconds) -> bool:
-    """Whether a node counts at a moment: what was retracted never did, what has left its file did until then."""
+    """The condition that a node exists at a moment: never if it was retracted; until then if it left its file."""
     if retracted_at is None:
         return True
     known = now if moment.known_at is None else moment.known_at
@@ -126,12 +126,12 @@ def was_there(retracted_at: Microseconds | None, retracted_as: str | None, momen
 
 
 def name_key(name: str, path: str) -> str:
-    """What equal names have in common: case and spaces don't count, but in a file (a symbol) case does."""
+    """The key of a name: equal for names that differ in case and spaces only; the case counts in files (symbols)."""
     key = " ".join(normalize("NFKC", name).split())
     return key if path else key.casefold()
 
 
 def text_hash(text: str) -> str:
-    """What equal texts have in common. Only how their lines end and their characters are composed does not count."""
+    """A hash of a text: equal for texts that differ in line ends and in the composition of characters only."""
     lines = text.strip().replace("\r\n", "\n").replace("\r", "\n")
     return blake2b(normalize("NFC", lines).encode(errors="replace"), digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
 """The tables of the context graph as numbered migrations, for SQLite and PostgreSQL.
 
-The statements are written once; the few words in which the engines differ are filled in from `Words`.
+The statements are written once; the words in which the engines differ come from `Words`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Words(Struct, frozen=True):
     identity: str
     """A primary key that is never used again after its row was deleted."""
     text: str
-    """Text that is compared by its bytes, whatever the language of the server: rows have one order on both engines."""
+    """Text that is compared by its bytes, in any locale of the server: rows have one order on both engines."""
     integer: str
     real: str
     bytes: str
     table: str
-    """What ends a table definition."""
+    """The end of a table definition."""
     clustered: str
-    """What ends the definition of a table that has nothing but its primary key's order."""
+    """The end of the definition of a table that has nothing but its primary key's order."""
 
 
 SQLITE: Final = Words(
@@ -58,7 +58,7 @@ _INTERVAL = """
     reason {text} NOT NULL DEFAULT ''"""
 
 _FIRST: tuple[str, ...] = (
-    # One row. Counts that every query needs, kept by each write, because counting rows takes as long as the query.
+    # One row of counts that every query needs. Each write updates it, because counting rows takes as long as the query.
     """CREATE TABLE totals (
     id {integer} PRIMARY KEY,
     tokenizer {integer} NOT NULL,
@@ -94,8 +94,8 @@ _FIRST: tuple[str, ...] = (
 ) {table}""",
     "CREATE INDEX node_by_path ON node (path) WHERE path <> ''",
     "CREATE INDEX node_pinned ON node (id) WHERE pinned = 1",
-    # `term_ids` are the terms of its postings: they can be removed without making them of the text again, which another
-    # version of the tokenizer or of Unicode would do differently.
+    # `term_ids` are the terms of its postings: with them, postings are removed without tokenizing the text again, which
+    # another version of the tokenizer or of Unicode would do differently.
     """CREATE TABLE observation (
     id {identity},
     node {integer} NOT NULL REFERENCES node (id),
@@ -109,7 +109,7 @@ _FIRST: tuple[str, ...] = (
     + "\n) {table}",
     "CREATE INDEX observation_by_node ON observation (node)",
     "CREATE INDEX observation_current ON observation (node, text_hash) WHERE superseded_at IS NULL",
-    # What has dates of its own may not be true now although it is current: queries read them all.
+    # Rows with dates of their own may not be true now although they are current: queries read them all.
     "CREATE INDEX observation_dated ON observation (id)"
     " WHERE superseded_at IS NULL AND (valid_to IS NOT NULL OR valid_from > recorded_at)",
     "CREATE INDEX observation_by_source ON observation (source)",
@@ -152,16 +152,16 @@ _FIRST: tuple[str, ...] = (
     hash {text} NOT NULL,
     parser {text} NOT NULL
 ) {table}""",
-    # `word` is one of the words that a term was made of: stems are not for people.
+    # `word` is one of the words that gave the term: stems are not readable.
     """CREATE TABLE term (
     id {identity},
     text {text} NOT NULL UNIQUE,
     word {text} NOT NULL,
     texts {integer} NOT NULL
 ) {table}""",
-    # Observation 0 is the node's name and path. `current` is 0 for what was superseded, which only questions about the
-    # past read. `length` is that of the text, in terms: here too, so that scoring reads no other table.
-    # INTEGER has four bytes in PostgreSQL; there are more rows of these than of all others.
+    # Observation 0 is the node's name and path. `current` is 0 for superseded rows, which only questions about the past
+    # read. `length` is that of the text, in terms: stored here too, so that scoring reads no other table. INTEGER has
+    # four bytes in PostgreSQL; this table has more rows than all others.
     """CREATE TABLE posting (
     term INTEGER NOT NULL,
     is_current INTEGER NOT NULL,
@@ -174,8 +174,8 @@ _FIRST: tuple[str, ...] = (
     "INSERT INTO totals VALUES (1, 0, 0, 0, 0)",
 )
 
-# A node without a name of its own is shown by a text that is true at the asked time. Before, the name that was made of
-# its first text was one like others.
+# A node added without a name is shown by a text that is true at the requested time. Before this migration, the name
+# made from its first text was like any other.
 _DERIVED_NAMES: tuple[str, ...] = (
     "ALTER TABLE node ADD COLUMN has_derived_name {integer} NOT NULL DEFAULT 0",
     "UPDATE node SET has_derived_name = 1 WHERE path = '' AND EXISTS (SELECT 1 FROM observation"

@@ -1,13 +1,12 @@
 """Finding nodes by words.
 
-1. The query is words and phrases, of which no character is an operator; `kind:x` and `path:x` are filters.
-2. Candidates have any of the words (BM25), or are named exactly as the query. If there are hardly any, words that
-   nothing has are replaced by known words that are written alike.
-3. A walk from the best candidates (personalised PageRank) ranks all, and adds what they are linked with, behind them.
-4. Importance, pins and recent facts count a little.
+1. The query is words and phrases, of which no character is an operator; `kind:x` and `path:x` are filters. 2.
+Candidates have any of the words (BM25), or are named exactly as the query. If there are hardly any, words that no text
+has are replaced by known words with a similar spelling. 3. A walk from the best candidates (personalised PageRank)
+ranks all, and adds what they are linked with, behind them. 4. Importance, pins and recent facts count a little.
 
-Only what holds at the query's moment is read, so nothing superseded is shown as current. A query that has filters and
-no words lists the nodes that they let through.
+Only what holds at the query's moment is read, so nothing superseded is shown as current. A query with filters and no
+words lists the nodes that pass the filters.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def search(transaction: Transaction, query: Query, now: Microseconds) -> QueryRe
 
 
 def with_filters(query: Query) -> Query:
-    """The query with the filters of its text as fields. Raises ToolError for too many."""
+    """The query with the filters in its text as fields. Raises ToolError for too many."""
     kinds, path = list(query.kinds), query.path
     for name, quoted, word in _FILTER.findall(query.text):
         if name == "kind":
@@ -123,7 +122,7 @@ class _Search:
         self._totals: Totals = read_totals(transaction)
         self._is_phrase_cut = False
         self._rows = dict[int, Row]()
-        """What filters and preferences need of the nodes that were looked at."""
+        """The data of examined nodes for filters and preferences."""
 
     def result(self) -> QueryResult:
         if not self._text.words and (self._query.kinds or self._query.path):
@@ -167,7 +166,7 @@ class _Search:
         )
 
     def _listed(self) -> QueryResult:
-        """The nodes that the filters let through: pinned ones first, then those that have changed last."""
+        """The nodes that pass the filters: pinned ones first, then the most recently changed."""
         where, values = where_chosen(NodeFilter(kinds=self._query.kinds, path=self._query.path))
         sql = f"SELECT id FROM node WHERE {where} ORDER BY pinned DESC, updated_at DESC, id DESC LIMIT ?"
         rows = self._transaction.rows(sql, (*values, SELECTED))
@@ -182,7 +181,7 @@ class _Search:
         )
 
     def _known_at_other_times(self, words: Sequence[str]) -> dict[str, list[KnownTerm]]:
-        """Those of some words that only texts of other times have, with their terms."""
+        """The unknown words that texts of other times have, with their terms."""
         if not words or self._past:
             return {}
         terms = [term for word in words for term in self._text.words[word]]
@@ -204,7 +203,7 @@ class _Search:
         return score(self._transaction, terms, self._totals, self._moment, self._now)
 
     def _first(self, scores: Mapping[int, float], most: int) -> dict[int, float]:
-        """The best of these that the filters let through, in order."""
+        """The best nodes that pass the filters, in order."""
         found = dict[int, float]()
         left = dict(scores)
         count = most
@@ -215,11 +214,11 @@ class _Search:
                     found[node] = scores[node]
             for node, _ in best:
                 del left[node]
-            count *= 4  # a filter that lets few through is to end soon, too
+            count *= 4  # a selective filter must also end in bounded time
         return found
 
     def _passing(self, nodes: list[int]) -> list[int]:
-        """Those that exist at the moment and that the filters let through, in the same order."""
+        """The nodes that exist at the moment and pass the filters, in the same order."""
         columns = (
             "id, kind, path, importance, pinned, updated_at, created_at, retracted_at, name, retracted_as,"
             " has_derived_name"
@@ -229,13 +228,13 @@ class _Search:
             self._rows.update((row[0], row) for row in rows)
         passing = [node for node in nodes if node in self._rows and self._passes(self._rows[node])]
         if derived := {node for node in passing if self._rows[node][10]}:
-            # Such a node is only what its texts say.
+            # Such a node has only the name of its texts.
             saying = known_nodes(self._transaction, derived, self._moment, self._now, by_edges=False)
             passing = [node for node in passing if node not in derived or node in saying]
         if not self._past:
             return passing
         young = {node for node in passing if self._rows[node][6] > min(self._valid_at, self._known_at)}
-        # Created later: it counts if something is known of it that was true then.
+        # Created later: it counts if an observation or edge of it was true then.
         seen = known_nodes(self._transaction, young, self._moment, self._now)
         return [node for node in passing if node not in young or node in seen]
 
@@ -249,7 +248,7 @@ class _Search:
         return not wanted or path == wanted or path.startswith(wanted + "/")
 
     def _exact(self, found: Mapping[int, float]) -> dict[int, float]:
-        """Nodes that are named as the query, or whose path it is."""
+        """Nodes with the query as their name or path."""
         text = self._query.text.strip().strip('"')
         if not text or len(text) > 500:
             return {}
@@ -262,9 +261,9 @@ class _Search:
     def _with_phrases(
         self, found: dict[int, float], scores: Mapping[int, float], known: Mapping[str, KnownTerm]
     ) -> tuple[dict[int, float], tuple[str, ...]]:
-        """Those that have each phrase, or all of them for a phrase that none has; and such phrases.
+        """The hits that contain each phrase, or all of them for a phrase that none contains; and those phrases.
 
-        A phrase is looked for in the best hits, and in those that have all of its words however far behind they are.
+        A phrase is searched in the best hits, and in all nodes that have all of its words.
         """
         texts, missing = dict[int, str](), list[str]()
         has_all = len(found) < self._pool
@@ -288,7 +287,7 @@ class _Search:
         return self._first({node: scores[node] for node in having if node in scores}, PHRASE_NODES)
 
     def _plain_texts(self, nodes: Iterable[int]) -> dict[int, str]:
-        """The names and texts of nodes, as phrases are looked for in them."""
+        """The names and texts of nodes, normalised for the search of phrases."""
         listed = list(nodes)
         said = observations_of(self._transaction, listed, self._moment, self._now)
         return {
@@ -302,13 +301,13 @@ class _Search:
     # -- ranking
 
     def _rank(self, found: dict[int, float]) -> tuple[list[tuple[int, float]], dict[int, int]]:
-        """All hits in order with their ranks; and for those that only links lead to, the best node that has one."""
+        """All hits in order with their ranks; and for each hit found only by links, the best node linked to it."""
         order = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
         shares = seed_shares(dict(order[:SEEDS]))
         weights = self._links_around(shares)
         ranks = page_rank(shares, weights) if weights else dict(shares)
         for node, value in order[SEEDS:]:
-            # What the restart would leave it if the walk began there, too.
+            # The share of the restart if the walk began at this node, too.
             best, best_value = order[0]
             share = RESTART * shares[best] * (value / best_value) ** SEED_POWER
             ranks[node] = max(ranks.get(node, 0.0), share)
@@ -327,7 +326,7 @@ class _Search:
         return sorted((hits | linked_hits).items(), key=lambda pair: (-pair[1], pair[0])), leading
 
     def _links_around(self, shares: Mapping[int, float]) -> dict[int, dict[int, float]]:
-        """The links of the seeds, and of the neighbours that the walk reaches most."""
+        """The links of the seeds, and of the neighbours with the highest rank."""
         edges = self._links(shares)
         if not edges:
             return {}
@@ -342,7 +341,7 @@ class _Search:
         return link_weights((edges | self._links(node for node, _ in further)).values())
 
     def _links(self, nodes: Iterable[int]) -> dict[int, tuple[int, int, float]]:
-        """Edges from and to these nodes at the moment, the newest of each, with what the walk follows of them."""
+        """Edges from and to these nodes at the moment, the newest of each, with their weights for the walk."""
         condition, values = holds("edge", self._moment, self._now)
         found = dict[int, tuple[int, int, float]]()
         listed = sorted(nodes)
@@ -404,7 +403,7 @@ class _Search:
         return "name" if node in exact else "link" if node in linked else "words"
 
     def _best_first(self, nodes: list[int], terms: list[KnownTerm]) -> dict[int, list[Observation]]:
-        """The observations of the shown nodes, those that match best first, then the newest."""
+        """The observations of the displayed nodes, the best matches first, then the newest."""
         found = observations_of(self._transaction, nodes, self._moment, self._now)
         several = [node for node in nodes if len(found.get(node, ())) > 1]
         if several and terms:

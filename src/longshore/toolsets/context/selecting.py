@@ -1,4 +1,4 @@
-"""Choosing nodes without words: by id, name, kind or path, the pinned ones, and those that have changed."""
+"""Choosing nodes without words: by id, name, kind or path, pinned nodes, and changed nodes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ID: Final = re.compile(r"([noe])([1-9][0-9]{0,17})")
 
 
 class NodeFilter(Struct, frozen=True, kw_only=True):
-    """Nodes of these kinds that are of a file or folder."""
+    """A choice of nodes by kind, and by file or folder."""
 
     kinds: tuple[str, ...] = ()
     path: str = ""
 
 
 class Changes(Struct, frozen=True):
-    """What has changed since an event."""
+    """The nodes, edges and events that have changed since an event."""
 
     last_event: int
     nodes: frozenset[int]
@@ -44,9 +44,9 @@ class Changes(Struct, frozen=True):
 
 
 def select_nodes(transaction: Transaction, chosen: NodeFilter, *, retracted: bool = False) -> list[Node]:
-    """The current nodes that a filter chooses, or those that somebody has retracted.
+    """The current nodes that a filter chooses, or the retracted ones.
 
-    Raises ToolError for an empty filter or too many.
+    Raises ToolError for an empty filter or too many nodes.
     """
     where, values = where_chosen(chosen)
     state = "retracted_as = 'retracted'" if retracted else "retracted_at IS NULL"
@@ -58,13 +58,13 @@ def select_nodes(transaction: Transaction, chosen: NodeFilter, *, retracted: boo
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Raise a ToolError for too many."""
+    """Raise a ToolError for too many kinds."""
     if len(kinds) > MOST_KINDS:
         raise ToolError(f"{len(kinds):,} kinds; at most {MOST_KINDS} are chosen by: name those that matter, or none")
 
 
 def where_chosen(chosen: NodeFilter) -> tuple[str, list[str]]:
-    """The condition that a filter chooses a node, and its values. Raises ToolError for an empty filter."""
+    """The condition of a filter in SQL, with its values. Raises ToolError for an empty filter."""
     conditions, values = list[str](), list[str]()
     check_kinds(chosen.kinds)
     if chosen.kinds:
@@ -80,7 +80,7 @@ def where_chosen(chosen: NodeFilter) -> tuple[str, list[str]]:
 
 
 def choice_code(transaction: Transaction, mode: ForgetMode, nodes: Sequence[Node]) -> str:
-    """A code for what is done to a choice of nodes: other nodes, or others of their texts and edges, have another."""
+    """A code for an operation on a choice of nodes: it differs if the nodes, their texts or their edges do."""
     newest = dict[int, list[int]]()
     for column, table in (("node", "observation"), ("from_node", "edge"), ("to_node", "edge")):
         for batch in batches(node.id for node in nodes):
@@ -94,9 +94,10 @@ def choice_code(transaction: Transaction, mode: ForgetMode, nodes: Sequence[Node
 def resolve(
     transaction: Transaction, reference: str, moment: Moment, now: Microseconds, *, include_retracted: bool = False
 ) -> list[Node]:
-    """The nodes that an id, a name or a path means; of an observation or edge, the nodes that have it.
+    """The nodes with an id, a name or a path; for an observation or edge, its nodes.
 
-    An id means a retracted node, too; a name or path one that counts at the moment, or any with `include_retracted`.
+    An id finds retracted nodes, too; a name or path finds nodes that exist at the moment, or any with
+    `include_retracted`.
     """
     match = ID.fullmatch(reference.strip())
     if match is None:
@@ -118,7 +119,7 @@ def pinned_nodes(transaction: Transaction, limit: int) -> list[Node]:
 
 
 def recent_nodes(transaction: Transaction, limit: int) -> list[Node]:
-    """The nodes that have changed last, but for retracted ones. Only the newest events are looked at."""
+    """The most recently changed nodes, without retracted ones. Only the newest events are read."""
     sql = "SELECT node FROM event WHERE node IS NOT NULL ORDER BY sequence DESC LIMIT ?"
     ids = list(dict.fromkeys(row[0] for row in transaction.rows(sql, (RECENT_EVENTS * limit,))))
     found = nodes_by_id(transaction, set(ids[: 2 * limit]))
@@ -127,7 +128,7 @@ def recent_nodes(transaction: Transaction, limit: int) -> list[Node]:
 
 
 def changes_after(transaction: Transaction, event: int) -> Changes:
-    """What has changed after an event. An edge is a change of both of its nodes."""
+    """The nodes and events that changed after an event. An edge is a change of both of its nodes."""
     row = transaction.row("SELECT max(sequence) FROM event")
     last = int(row[0]) if row and row[0] else 0
     if last <= event:

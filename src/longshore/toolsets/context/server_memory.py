@@ -1,6 +1,6 @@
-"""The file of the official memory server (@modelcontextprotocol/server-memory), read and written.
+"""Import and export of the file of the official memory server (@modelcontextprotocol/server-memory).
 
-It is JSON lines: entities with a name, a type and observations, and relations between names. It knows no ids, times,
+It is JSON lines: entities with a name, a type and observations, and relations between names. It has no ids, times,
 sources or history; names are its keys.
 """
 
@@ -45,7 +45,10 @@ _decoder: Final = Decoder(Entity | Relation)
 
 
 def import_server_memory(store: Store, lines: Iterable[bytes], source: NewSource) -> ImportReport:
-    """Add what lines hold. Lines that can't be read are reported and left out. Again it changes nothing."""
+    """Add the entities and relations of lines.
+
+    Unreadable lines are reported and left out. A repeated import changes nothing.
+    """
     done = _Import(store, source)
     for number, text in enumerate(lines, 1):
         if text.strip():
@@ -58,7 +61,7 @@ def import_server_memory(store: Store, lines: Iterable[bytes], source: NewSource
 
 @final
 class _Import:
-    """An import: entities are added as they come, relations when all entities are known."""
+    """An import: entities are added during the read, relations when all entities are known."""
 
     def __init__(self, store: Store, source: NewSource) -> None:
         self._store, self._source = store, source
@@ -82,9 +85,12 @@ class _Import:
         self._texts += len(line.observations)
 
     def _stored_name(self, kind: str, name: str) -> str:
-        """A name under which no other entity of the file is stored: here case and spaces don't tell two apart."""
+        """A name that no other entity of the file is stored under.
+
+        Unlike the file, the store ignores case and spaces.
+        """
         if not name.strip():
-            return name  # it is refused
+            return name  # the store will refuse it
         numbered = chain((name,), (f"{name} ({number})" for number in count(2)))
         stored = next(each for each in numbered if self._names.setdefault((kind, name_key(each, "")), name) == name)
         if stored != name:
@@ -107,7 +113,7 @@ class _Import:
         return self._importer.made(len(self._importer.nodes) + self._texts + len(self._relations))
 
     def _end(self, name: str) -> Node:
-        """The node of a relation's end: of the file, else of the store, else a new one. Raises ToolError."""
+        """The node at the end of a relation: from the file, else from the store, else a new one. Raises ToolError."""
         nodes = self._importer.nodes
         if name not in nodes:
             found = self._store.find(name)
@@ -127,7 +133,7 @@ def _without_secrets(text: str) -> str:
 def export_server_memory(store: Store) -> Iterator[bytes]:
     """The current state of a store as lines of the memory server. Names that several nodes have get their kinds.
 
-    A text that is not true now, a retracted node, sources and times are not in it.
+    Texts that are not true now, retracted nodes, sources and times are left out.
     """
     with store.database.reading(EXPORT_SECONDS) as transaction:
         now = time_ns() // 1000

@@ -1,4 +1,4 @@
-"""The files of a folder that are ingested: beneath the roots, neither ignored nor denied, and what they hold."""
+"""The files of a folder that are ingested: beneath the roots, neither ignored nor denied, and their texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEFT_OUT: Final = (
 
 
 class FileFacts(NamedTuple):
-    """What tells that a file was not changed."""
+    """The size and times of a file: if they are equal, the file counts as unchanged."""
 
     size: int
     modified_ns: int
@@ -34,7 +34,7 @@ class FileFacts(NamedTuple):
 
 
 class Content(NamedTuple):
-    """A file as it was when it was read."""
+    """The content of a file when it was read."""
 
     facts: FileFacts
     hash: str
@@ -42,7 +42,7 @@ class Content(NamedTuple):
 
 
 class Unreadable(Exception):
-    """A file is not ingested: `reason` is one word or two, as the report counts it."""
+    """Raised for a file that is not ingested: `reason` is one word or two, as the report counts it."""
 
     def __init__(self, reason: str, content: Content | None = None) -> None:
         super().__init__(reason)
@@ -78,7 +78,7 @@ class SourceTree:
         return os.path.relpath(real, self._base) if is_within(real, self._base) else real
 
     def walk(self) -> Iterator[tuple[str, FileFacts]]:
-        """The files, sorted: stored path and facts. Links and special files are left out, and are never opened."""
+        """The files, sorted: stored path and facts. Links and special files are left out and never opened."""
         if not self.exists or self.is_ignored:
             return
         if not self._is_folder:
@@ -99,7 +99,7 @@ class SourceTree:
                 yield prefix + path, FileFacts(status.st_size, status.st_ctime_ns)
 
     def covers(self, stored: str) -> bool:
-        """Whether a stored path lies in the tree and is meant by the globs, whatever is there now."""
+        """Whether the tree and the globs include a stored path, even one that does not exist now."""
         if not self._is_folder and (stored == self.stored(self.real_path) or self.exists):
             return stored == self.stored(self.real_path)
         prefix = self._prefix()
@@ -126,7 +126,7 @@ class SourceTree:
         return Content(facts, sha256(data).hexdigest(), data)
 
     def _is_passed_over(self) -> bool:
-        """Whether a walk of the root does not come to the path: it is ignored, or a folder that it is in."""
+        """Whether a walk of the root skips the path: it or a folder above it is ignored."""
         path, is_folder = PurePath(self.real_path), self._is_folder
         for entry in (path, *path.parents):
             if str(entry) in self._files.roots.folders:

@@ -1,7 +1,7 @@
 """The context graph in one SQLite file that any number of processes and threads use at once.
 
-One connection of a process writes, at one time, and its transactions begin with `BEGIN IMMEDIATE`: one that began by
-reading could not wait for another process without losing its view (574 of 800 such writes failed in a measurement).
+One connection of a process writes, at one time, and its transactions begin with `BEGIN IMMEDIATE`: one that began with
+a read could not wait for another process without losing its snapshot (574 of 800 such writes failed in a measurement).
 Readers have connections of their own and see the last commit.
 """
 
@@ -36,7 +36,7 @@ IDLE_READERS: Final = 4
 WAL_RETRY_SECONDS: Final = 0.01
 """SQLite does not wait its busy timeout for the switch to WAL; so we try again this often."""
 WAL_BYTES: Final = 64 << 20
-"""What is left of the write-ahead log after a large ingest."""
+"""The size of the write-ahead log after a large ingest."""
 OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables; it has RETURNING and UPSERT."""
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
@@ -84,7 +84,7 @@ class _Connected:
 
 @final
 class _FileWatcher:
-    """Looks at the file's version, which changes for a connection with each commit of another one."""
+    """Polls the version of the file, which changes for a connection with each commit of another one."""
 
     def __init__(self, path: str, connect: Callable[[], sqlite3.Connection]) -> None:
         self._path, self._connect = path, connect
@@ -116,17 +116,17 @@ class _FileWatcher:
             if self._closed.is_set():
                 return self._seen
             try:
-                if (identity := _identity(self._path)) not in (self._identity, (0, 0)):  # another file is there now
+                if (identity := _identity(self._path)) not in (self._identity, (0, 0)):  # the file was replaced
                     self._connection.close()
                     self._connection, self._identity = self._connect(), identity
                 return (*self._identity, self._connection.execute("PRAGMA data_version").fetchone()[0])
             except sqlite3.Error:
-                return self._seen  # locked, or the disk fails: the next look may tell
+                return self._seen  # locked, or the disk fails: the next poll may succeed
 
 
 @final
 class SqliteFile:
-    """A database in a file, which is made, recognised and migrated when it is opened. Raises StoreError."""
+    """A database in a file, created, checked and migrated when it is opened. Raises StoreError."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class SqliteFile:
             raise self._locked()
         try:
             with self._explained():
-                self._use_file_of_now()
+                self._reopen_if_replaced()
                 with _transaction(self._writer, "BEGIN IMMEDIATE"):
                     yield _Connected(self._writer)
         finally:
@@ -169,7 +169,7 @@ class SqliteFile:
         with self._explained():
             if self._is_another_file():
                 with self._lock:
-                    self._use_file_of_now()
+                    self._reopen_if_replaced()
             identity = self._identity
             try:
                 connection = self._idle.pop()
@@ -189,13 +189,13 @@ class SqliteFile:
                 self._idle.append(connection)
 
     def close(self) -> None:
-        """Waits for a transaction that is being written."""
+        """Wait for a transaction in progress that writes, and close."""
         with self._lock:
             self._closed = True
             try:
                 self._writer.execute("PRAGMA optimize")
             except sqlite3.Error:
-                pass  # only statistics
+                pass  # this only updates statistics
             self._writer.close()
         while self._idle:
             self._idle.pop().close()
@@ -211,9 +211,9 @@ class SqliteFile:
         return "rollback journal, because the file system is a network's" if self._network else "write-ahead log"
 
     def erase_traces(self) -> tuple[str, ...]:
-        # Deleted rows are overwritten in the file itself (secure_delete); the log still has the pages of before.
+        # Deleted rows are overwritten in the file itself (secure_delete); the log still has the previous pages.
         with self._lock, self._explained():
-            self._use_file_of_now()
+            self._reopen_if_replaced()
             is_busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         copies = sorted(glob(escape(self.place) + ".before-*"))
         return (*copies, f"{self.place}-wal") if is_busy else tuple(copies)
@@ -245,8 +245,11 @@ class SqliteFile:
             raise self._was_closed()
         return self._identity != _identity(self.place)
 
-    def _use_file_of_now(self) -> None:
-        """Open the file again if need be: what is written to a deleted one is lost. The lock must be held."""
+    def _reopen_if_replaced(self) -> None:
+        """Open the file again if it was deleted or replaced: writes to a deleted one are lost.
+
+        The lock must be held.
+        """
         if self._is_another_file():
             while self._idle:
                 self._idle.pop().close()
@@ -271,7 +274,7 @@ class SqliteFile:
     def _make_file(self) -> None:
         try:
             os.makedirs(os.path.dirname(os.path.abspath(self.place)), FOLDER_MODE, exist_ok=True)
-            # Only if there is none: closing an existing file would end the locks that this process holds on it.
+            # Only for a missing file: closing an existing one would release the locks that this process holds on it.
             os.close(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, FILE_MODE))
         except FileExistsError:
             pass
@@ -279,7 +282,7 @@ class SqliteFile:
             raise self._unusable(f"it can't be made ({error.strerror})") from None
 
     def _connect(self) -> sqlite3.Connection:
-        # As an address, that can say: make no file. One that was made here would have another mode than ours.
+        # A URI can forbid SQLite to create the file. One that SQLite created would not have our mode.
         name = os.path.abspath(self.place).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
             f"file:{name}?mode=rw",
@@ -310,14 +313,14 @@ class SqliteFile:
                 time.sleep(WAL_RETRY_SECONDS)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        """Bring the tables to the newest version, after a copy of the file was made. Other processes wait."""
+        """Bring the tables to the newest version, after a copy of the file. Other processes wait."""
         version = self._recognise(connection)
         if version == len(self._migrations):
             return
         if version:
             self._back_up(connection, version)
         with _transaction(connection, "BEGIN EXCLUSIVE"):
-            version = self._recognise(connection)  # another process may have been faster
+            version = self._recognise(connection)  # another process may have migrated it already
             for number in range(version, len(self._migrations)):
                 for statement in statements(self._migrations[number], SQLITE):
                     connection.execute(statement)
@@ -325,7 +328,7 @@ class SqliteFile:
             connection.execute(f"PRAGMA user_version = {len(self._migrations)}")
 
     def _recognise(self, connection: sqlite3.Connection) -> int:
-        """The version of its tables, 0 if it has none. Raises if they are not ours, or newer."""
+        """The version of the tables, 0 if there are none. Raises if they belong to another program, or are newer."""
         tables = connection.execute("SELECT type, name FROM sqlite_master WHERE type <> 'index'").fetchall()
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -335,14 +338,14 @@ class SqliteFile:
             what = f"a newer Longshore made it (schema {version}; this one knows {len(self._migrations)})"
             raise StoreError(self.place, what, "update Longshore here, or name another file in CONTEXTGRAPH_DB")
         for kind, name in tables:
-            # A trigger or a view would change what is stored, under the label of who said something else.
+            # A trigger or a view could change stored text under the label of another source.
             if kind != "table" or not (name in self._tables or str(name).startswith("sqlite_")):
                 what = f"it has a {kind} that is not Longshore's ({str(name)[:100]!r}): somebody else has changed it"
                 raise StoreError(self.place, what, "remove that file, unless you know who made it")
         return int(version)
 
     def _back_up(self, connection: sqlite3.Connection, version: int) -> None:
-        """A copy of the file beside it. Two processes may make one at once; both are whole."""
+        """Copy the file next to itself. Two processes may do so at once; both copies are complete."""
         copy = f"{self.place}.before-{version + 1}"
         draft = f"{copy}.{os.urandom(4).hex()}"
         try:
@@ -370,9 +373,9 @@ class SqliteFile:
             raise self._explain(error) from None
         except (UnicodeEncodeError, OverflowError) as error:
             raise refused_value(error) from None
-        except (UnicodeDecodeError, DecodeError):  # of a text in the file
+        except (UnicodeDecodeError, DecodeError):  # from a text in the file
             raise self._damaged() from None
-        except TypeError:  # a value is of another type than its column, unless it is a mistake of this code
+        except TypeError:  # a value has another type than its column, unless this code is at fault
             if self.check():
                 raise self._damaged() from None
             raise
@@ -420,7 +423,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Generator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # some errors have ended it already
+        if connection.in_transaction:  # some errors have rolled it back already
             connection.execute("ROLLBACK")
         raise
 
@@ -437,7 +440,7 @@ def file_system_type(path: str) -> str:
     for fields in lines:
         point = fields[4].replace("\\040", " ")
         beneath = folder == point or folder.startswith(point.rstrip("/") + "/")
-        if beneath and len(point) >= len(best):  # of two mounts on one folder the later one is seen
+        if beneath and len(point) >= len(best):  # of two mounts on one folder the later one is visible
             best, found = point, fields[fields.index("-") + 1]
     return found
 
@@ -454,7 +457,7 @@ _BROKEN: Final = (
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """What tells a file from another at the same path; zeros if there is none."""
+    """Device and inode of a file, to notice its replacement; zeros if there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -463,5 +466,5 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary result code; details stand in the upper bits."""
+    """The primary result code; the upper bits hold details."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from longshore.errors import StoreError, ToolError
 from longshore.toolsets.context import additions, file_records, forgetting, postings, reading, selecting
-from longshore.toolsets.context.changes import Change
+from longshore.toolsets.context.changes import GraphChange
 from longshore.toolsets.context.checks import check_change, check_text, derive_name
 from longshore.toolsets.context.database import ChangeWatcher, Database, Transaction
 from longshore.toolsets.context.derived_names import with_names
@@ -25,10 +25,10 @@ from longshore.toolsets.context.records import (
     AddedItem,
     Details,
     Edge,
-    Event,
     FileState,
     ForgetMode,
     ForgetReport,
+    GraphEvent,
     Microseconds,
     Moment,
     NewItem,
@@ -38,7 +38,7 @@ from longshore.toolsets.context.records import (
     Observation,
     Query,
     QueryResult,
-    Status,
+    StoreStatus,
     Targeted,
     Targets,
 )
@@ -53,7 +53,7 @@ DAY: Final = 86_400_000_000
 
 
 class StoreLimits(Struct, frozen=True, kw_only=True):
-    """How large a store may grow, and what it forgets by itself."""
+    """How large a store may grow, and when it deletes old rows."""
 
     most_bytes: int = 4 << 30
     """Of the database. A store that has as much refuses additions; superseding, retracting and purging go on."""
@@ -69,7 +69,7 @@ DEFAULT_LIMITS: Final = StoreLimits()
 
 
 def open_store(place: str, limits: StoreLimits = DEFAULT_LIMITS) -> Store:
-    """The store in a SQLite file or at a `postgresql://` address, which is made if there is none. Raises StoreError."""
+    """The store in a SQLite file or at a `postgresql://` address, created if there is none. Raises StoreError."""
     return Store(_open_database(place), limits=limits)
 
 
@@ -103,17 +103,17 @@ class Store:
             is_old = postings.needs_rebuild(transaction)
         if is_old:
             with database.writing() as transaction:
-                if postings.needs_rebuild(transaction):  # another process may have been faster
+                if postings.needs_rebuild(transaction):  # another process may have created it already
                     postings.rebuild(transaction)
 
     @property
     def database(self) -> Database:
-        """What holds it."""
+        """The database of the store."""
         return self._database
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """The path or address, as text for people."""
         return self._database.place
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class Store:
     # -- writing
 
     def add(self, items: Iterable[NewItem], source: NewSource) -> list[AddedItem]:
-        """Add nodes, observations and links, all or none of them; what became of each item.
+        """Add nodes, observations and links, all or none of them; return the result of each item.
 
         Adding the same again changes nothing, so a call whose answer was lost can be repeated.
         """
@@ -143,7 +143,7 @@ class Store:
         is_correction: bool = False,
         reason: str = "",
     ) -> int:
-        """Put a new text in a current observation's place; the id of the one that is current now.
+        """Replace the text of a current observation; return the id of the one that is current now.
 
         The old one was true until `valid_from` (now, if it is None). With `is_correction` it never was.
         """
@@ -155,7 +155,7 @@ class Store:
             )
             node = change.node(old.node)
             if node.name == derive_name(old.text) and change.observation(new).holds(change.at, change.at):
-                # The name is the old text's beginning, which is not to be shown as current.
+                # The name is the beginning of the old text, which must not be shown as current.
                 with suppress(ToolError):  # another node has the name
                     change.change_node(node, NodeChange(name=derive_name(text)), is_derived=True)
             return new
@@ -167,19 +167,19 @@ class Store:
             return self._named(change.transaction, [change.change_node(change.node(node), changed)])[0]
 
     def mark_contradiction(self, observation: int, other: int, source: NewSource) -> None:
-        """Say that two observations can't both be right. Both stay, and are shown together."""
+        """Mark two observations as contradicting each other. Both stay, and are shown together."""
         with self.changing(source) as change:
             forgetting.mark_contradiction(change, change.observation(observation), change.observation(other))
 
     def end_observation(
         self, observation: int, source: NewSource, *, valid_to: Microseconds | None = None, reason: str = ""
     ) -> int:
-        """Say until when an observation is true (None: until now); its id, another one if the end is to come."""
+        """End an observation at a time (None: now); return its id, which is a new one for a future end."""
         with self.changing(source) as change:
             return forgetting.end(change, change.observation(observation), valid_to, reason)
 
     def end_edge(self, edge: int, source: NewSource, *, valid_to: Microseconds | None = None, reason: str = "") -> int:
-        """Say until when an edge is true (None: until now); its id, another one if the end is to come."""
+        """End an edge at a time (None: now); return its id, which is a new one for a future end."""
         with self.changing(source) as change:
             return forgetting.end(change, change.edge(edge), valid_to, reason)
 
@@ -194,20 +194,21 @@ class Store:
                 return self.purge(targets, source)
 
     def retract(self, targets: Targets, source: NewSource, reason: str = "") -> ForgetReport:
-        """Close what is current among the targets, as never true. `restore` brings it back."""
+        """Close all current observations and edges of the targets, as never true. `restore` reverts it."""
         with self.changing(source) as change:
             return forgetting.retract(change, targets, reason)
 
     def restore(self, targets: Targets, source: NewSource) -> ForgetReport:
-        """Record what was retracted again, under new ids; a node with what was retracted with it."""
+        """Record retracted targets again, under new ids; a node together with all that was retracted with it."""
         with self.changing(source) as change:
             return forgetting.restore(change, targets)
 
     def purge(self, targets: Targets, source: NewSource) -> ForgetReport:
         """Erase the targets for good: text, history, postings, terms, and what events say of them.
 
-        Other rows of their nodes that say the same are erased, too, and a name that was made of an erased text.
-        The file's own bytes are overwritten. The report names copies from before a migration, which are not.
+        Other rows of their nodes with the same content are erased, too, and a name derived from an erased text. The
+        bytes in the database file are overwritten. The report names copies from before a migration, which keep the
+        text.
         """
         with self.changing(source) as change:
             report = forgetting.purge(change, targets)
@@ -215,7 +216,7 @@ class Store:
         return ForgetReport(nodes=report.nodes, observations=report.observations, edges=report.edges, backups=backups)
 
     def replace_file(self, state: FileState, items: Iterable[NewItem], source: NewSource) -> list[AddedItem]:
-        """Make a file's nodes those of the items: equal texts stay, others are superseded, missing nodes leave it.
+        """Set a file's nodes to those of the items: equal texts stay, others are superseded, missing nodes leave it.
 
         The source is of type `file`, and the items have the state's path.
         """
@@ -224,26 +225,26 @@ class Store:
             return file_records.replace_file(change, state, prepared, words)
 
     def move_file(self, old: str, state: FileState, source: NewSource) -> int:
-        """An unchanged file has another path: its nodes keep their ids and history.
+        """Give an unchanged file another path; its nodes keep their ids and history.
 
-        Some can't be moved, because nodes of the other path, retracted ones, have their names: these leave the file.
-        How many: if there are any, the file must be replaced, too.
+        Returns the number of nodes that left the file because retracted nodes of the other path have their names. If it
+        is not 0, call `replace_file`, too.
         """
         with self.changing(source) as change:
             return file_records.move_file(change, old, state)
 
     def save_file_state(self, state: FileState, source: NewSource) -> None:
-        """A file has another time, and the same content."""
+        """Store the new time of a file with unchanged content."""
         with self.changing(source) as change:
             file_records.save_state(change, state)
 
     def forget_file(self, path: str, source: NewSource) -> int:
-        """A file is no more: close what it said. What agents say of its nodes stays. How many nodes it had."""
+        """Close all statements of a deleted file; return how many nodes it had. Statements of agents stay."""
         with self.changing(source) as change:
             return file_records.forget_file(change, path)
 
     def rebuild_index(self) -> int:
-        """Make the index again of the texts; how many texts there are."""
+        """Rebuild the index from the texts; return their number."""
         with self._database.writing() as transaction:
             return postings.rebuild(transaction)
 
@@ -255,19 +256,19 @@ class Store:
             return search(transaction, query, self._now(last_known_at(transaction)))
 
     def find(self, name: str, *, include_retracted: bool = False) -> list[Node]:
-        """The nodes with this name or path, however it is written, as they are stored."""
+        """The nodes with this name or path in any spelling, as they are stored."""
         with self._database.reading() as transaction:
             now = self._now(last_known_at(transaction))
             return reading.find_nodes(transaction, name, NOW, now, include_retracted=include_retracted)
 
     def resolve(self, reference: str, moment: Moment = NOW, *, include_retracted: bool = False) -> list[Node]:
-        """The nodes that an id (`n12`, or one of an observation or edge) means, or a name or path at a moment."""
+        """The nodes with an id (`n12`, or that of an observation or edge), or with a name or path at a moment."""
         with self._database.reading() as transaction:
             now = self._now(last_known_at(transaction))
             return selecting.resolve(transaction, reference, moment, now, include_retracted=include_retracted)
 
     def choose(self, chosen: NodeFilter, mode: ForgetMode) -> tuple[list[Node], str]:
-        """The nodes that a filter chooses to be forgotten or restored, and a code for these as they are now."""
+        """The nodes that a filter chooses to be forgotten or restored, and a code for their present state."""
         with self._database.reading() as transaction:
             nodes = selecting.select_nodes(transaction, chosen, retracted=mode == "restore")
             return self._named(transaction, nodes), selecting.choice_code(transaction, mode, nodes)
@@ -278,7 +279,7 @@ class Store:
             return self._named(transaction, [reading.node(transaction, node)])[0]
 
     def targeted(self, targets: Targets, mode: ForgetMode = "retract") -> Targeted:
-        """What is forgotten by ids. Raises ToolError for one that names nothing."""
+        """The nodes, observations and edges that ids name. Raises ToolError for an id that names nothing."""
         with self._database.reading() as transaction:
             targets = forgetting.with_same(transaction, targets) if mode == "purge" else targets
             return reading.targeted(transaction, targets, self._now(last_known_at(transaction)))
@@ -289,17 +290,17 @@ class Store:
             return self._named(transaction, selecting.pinned_nodes(transaction, limit))
 
     def recent(self, limit: int = 50) -> list[Node]:
-        """The nodes that have changed last."""
+        """The most recently changed nodes."""
         with self._database.reading() as transaction:
             return self._named(transaction, selecting.recent_nodes(transaction, limit))
 
     def changes_after(self, event: int) -> Changes:
-        """What has changed after an event, by any process."""
+        """The nodes and events that changed after an event, by any process."""
         with self._database.reading() as transaction:
             return selecting.changes_after(transaction, event)
 
     def details(self, node: int, moment: Moment = NOW, *, with_history: bool = False) -> Details | None:
-        """A node with its observations, edges and sources at a moment, or with all that there ever were."""
+        """A node with its observations, edges and sources at a moment, or with all of its history."""
         with self._database.reading() as transaction:
             now = self._now(last_known_at(transaction))
             return reading.details(transaction, node, moment, now, with_history=with_history)
@@ -322,8 +323,8 @@ class Store:
 
     def events(
         self, *, after: int = 0, node: int | None = None, newest_first: bool = False, limit: int = 100
-    ) -> list[Event]:
-        """What has changed, of one node or all, after an event's sequence number."""
+    ) -> list[GraphEvent]:
+        """The events after a sequence number, of one node or of all."""
         with self._database.reading() as transaction:
             return reading.events(transaction, after=after, node=node, newest_first=newest_first, limit=limit)
 
@@ -333,7 +334,7 @@ class Store:
             return reading.file_states(transaction)
 
     def watch_changes(self) -> ChangeWatcher:
-        """A watcher that learns of each change from now on, whichever process makes it."""
+        """A watcher that notices each change from now on, by any process."""
         return self._database.watch_changes()
 
     def names_in_files(self) -> dict[str, set[tuple[str, str]]]:
@@ -346,10 +347,10 @@ class Store:
         with self._database.reading() as transaction:
             return reading.texts_in_file(transaction, path)
 
-    def status(self) -> Status:
+    def status(self) -> StoreStatus:
         """Counts, size and state."""
         with self._database.reading() as transaction:
-            return Status(
+            return StoreStatus(
                 place=self._database.place,
                 schema=len(MIGRATIONS),
                 journal=self._database.journal(),
@@ -359,7 +360,7 @@ class Store:
             )
 
     def check(self) -> list[str]:
-        """What is wrong with the database or its index; empty if all is well."""
+        """Problems of the database or its index; empty if there are none."""
         problems = self._database.check()
         if not problems:
             with self._database.reading() as transaction:
@@ -369,16 +370,16 @@ class Store:
     # -- the parts of a change
 
     @contextmanager
-    def changing(self, source: NewSource, *, grows: bool = False) -> Generator[Change]:
-        """A change, whose index is written and whose old events are dropped before it is committed.
+    def changing(self, source: NewSource, *, grows: bool = False) -> Generator[GraphChange]:
+        """A change: before its commit its index is written and old events are deleted.
 
-        The first change of a day drops old history, too; a bounded number of rows, so that later ones may go on.
+        The first change of a day deletes old history, too; a bounded number of rows, so that later ones may continue.
         """
         with self._database.writing() as transaction:
             if grows and (used := self._database.bytes_used(transaction)) >= self._limits.most_bytes:
                 what = f"it has {used / 1e6:,.0f} MB, and its limit is {self._limits.most_bytes / 1e6:,.0f} MB"
                 raise StoreError(self.place, what, "purge what is not needed, or raise max_bytes")
-            change = Change(transaction, source, self._clock())
+            change = GraphChange(transaction, source, self._clock())
             yield change
             change.postings.flush()
             forgetting.drop_old_events(change, self._limits.most_events)
@@ -388,9 +389,9 @@ class Store:
                 self._tidied = today
 
     def _named(self, transaction: Transaction, nodes: Iterable[Node]) -> list[Node]:
-        """The nodes with the names that they have now."""
+        """The nodes with their names at present."""
         return with_names(transaction, nodes, NOW, self._now(last_known_at(transaction)))
 
     def _now(self, last: Microseconds) -> Microseconds:
-        """The present: at least the time of the last change, which another process's clock may have given."""
+        """The present: at least the time of the last change, which may come from another process's clock."""
         return max(self._clock(), last)

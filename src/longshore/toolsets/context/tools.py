@@ -66,7 +66,7 @@ AT_ONCE: Final = 200
 """Nodes that one transaction retracts or purges: other writers wait for it."""
 STATUS_EVENTS: Final = 50
 LATE_MICROSECONDS: Final = 2_000_000
-"""A client may be told that it watches before the watch begins. A change of these last seconds is reported then."""
+"""A client may learn that it watches before the watch begins. Changes of these last seconds are reported then."""
 CALL_SECONDS: Final = 60.0
 INGEST_SECONDS: Final = 3600.0
 CLIENT_CHARACTERS: Final = 100
@@ -411,7 +411,7 @@ class ContextTools(Toolset):
 
     @contextmanager
     def _using(self) -> Generator[Store]:
-        """The store, opened at the first use. Its errors are the tool's."""
+        """The store, opened at the first use. Its errors are raised as errors of the tool."""
         try:
             yield self._open()
         except StoreError as problem:
@@ -429,7 +429,7 @@ class ContextTools(Toolset):
             return self._store
 
     def _source(self, ctx: Context) -> NewSource:
-        """Who makes a change, for the provenance of what it adds."""
+        """The source of a change: the session, client and principal of the call."""
         client = ctx.client
         label = one_line(f"{client.get('name') or ''} {client.get('version') or ''}")[:CLIENT_CHARACTERS]
         actor = "" if ctx.principal.name == Principal().name else ctx.principal.name
@@ -438,7 +438,7 @@ class ContextTools(Toolset):
     # -- parts of the above
 
     def _forget_all(self, ctx: Context, store: Store, how: Mode, nodes: Sequence[Node], reason: str) -> str:
-        """Forget many nodes, some in each transaction."""
+        """Forget many nodes, a batch in each transaction."""
         report = ForgetReport()
         for start in range(0, len(nodes), AT_ONCE):
             ctx.raise_if_cancelled()
@@ -456,14 +456,14 @@ class ContextTools(Toolset):
     def _find(
         self, ctx: Context, store: Store, ids: Sequence[str], moment: Moment, *, include_retracted: bool
     ) -> tuple[list[Node], list[str]]:
-        """The nodes that ids, names and paths mean, and those of them that mean none. Raises ToolError."""
+        """The nodes with these ids, names or paths, and the references that match none. Raises ToolError."""
         if not 0 < len(ids) <= MOST_IDS:
             raise ToolError(f"{len(ids)} ids: give 1 to {MOST_IDS}")
         found, missing = dict[int, Node](), list[str]()
         for reference in ids:
             meant = {reference}
             if ID.fullmatch(reference.strip()) is None:
-                with suppress(ToolError):  # without a folder it may be a name all the same
+                with suppress(ToolError):  # without a folder it may still be a name
                     meant.add(self._stored_path(ctx, reference))
             nodes = [
                 n for each in sorted(meant) for n in store.resolve(each, moment, include_retracted=include_retracted)
@@ -473,7 +473,7 @@ class ContextTools(Toolset):
         return list(found.values()), missing
 
     def _stored_path(self, ctx: Context, given: str) -> str:
-        """A path of a call as nodes have it. Raises ToolError."""
+        """A path of a call in the form that nodes have. Raises ToolError."""
         if not given:
             return ""
         assert self._place is not None

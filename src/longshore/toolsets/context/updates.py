@@ -1,4 +1,4 @@
-"""What `update_context` changes: a text, an end, a contradiction or a node's fields, and what it answers."""
+"""The changes of `update_context` (a text, an end, a contradiction or a node's fields) and their answers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class NewText(Struct, frozen=True, kw_only=True):
 
 
 class End(Struct, frozen=True, kw_only=True):
-    """Until when an observation or edge is true."""
+    """The time until which an observation or edge is true."""
 
     valid_to: Microseconds
     reason: str
 
 
 class Contradicted(Struct, frozen=True, kw_only=True):
-    """An observation that can't be right if this is."""
+    """A contradiction of one observation by another."""
 
     observation: int
 
@@ -53,7 +53,10 @@ def to_update(
     valid_to: str | None,
     contradicts: str | None,
 ) -> Update:
-    """The one change that a call's arguments make. Raises ToolError for several, none, or what is not of it."""
+    """The one change that a call's arguments describe.
+
+    Raises ToolError for several, none, or arguments that don't belong.
+    """
     changes_node = fields != NodeChange()
     if sum((changes_node, text is not None, valid_to is not None, contradicts is not None)) != 1:
         fix = "give one of text, valid_to, contradicts, or fields of a node (name, kind, pinned)"
@@ -75,7 +78,7 @@ def to_update(
 
 
 def apply_update(store: Store, id: str, update: Update, source: NewSource) -> str:
-    """Make the change; what to answer. Raises ToolError."""
+    """Apply the change; return the answer. Raises ToolError."""
     match update:
         case NodeChange():
             return f"changed {node_line(store.change_node(to_id(id, 'n', 'id'), update, source))}"
@@ -114,7 +117,7 @@ def _supersede(store: Store, old: int, update: NewText, source: NewSource) -> st
 
 
 def _observation_of(store: Store, id: str) -> int:
-    """The observation that an id names, or the only one of a node that is true now. Raises ToolError."""
+    """The observation with an id, or the only one of a node that is true now. Raises ToolError."""
     match = ID.fullmatch(id.strip())
     if match is None or match[1] == "e":
         raise ToolError(f"id={id[:100]!r}: give an observation such as o34, or a node with one text")

@@ -1,6 +1,6 @@
 """The resources of the context graph that clients watch, and how their changes are noticed.
 
-The event log is the same for all processes that share a store, so it tells of the changes of all of them.
+The event log is shared by all processes that use a store, so it contains the changes of all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NODE: Final = "context://node/"
 
 @final
 class WatchedNodes:
-    """Calls `changed(uri)` when a watched resource changes. Its thread runs while there is one."""
+    """Calls `changed(uri)` when a watched resource changes. Its thread runs while a resource is watched."""
 
     def __init__(self, store: Store, changed: Callable[[str], None]) -> None:
         self._store, self._changed = store, changed
@@ -52,7 +52,7 @@ class WatchedNodes:
             self._changed(uri)
 
     def remove(self, uri: str) -> None:
-        """Watch a resource no longer. Without any, the thread ends."""
+        """Stop watching a resource. After the last one, the thread ends."""
         with self._lock:
             self._uris.discard(uri)
             if not self._uris and self._watcher is not None:
@@ -60,7 +60,7 @@ class WatchedNodes:
                 self._watcher = None
 
     def close(self) -> None:
-        """Watch nothing any more, and wait for the thread."""
+        """Stop watching all resources, and wait for the thread."""
         for uri in list(self._uris):
             self.remove(uri)
         if self._thread is not None:
@@ -76,7 +76,7 @@ class WatchedNodes:
             try:
                 changes = self._store.changes_after(last)
             except StoreError:
-                continue  # a call that fails says why; the next look may succeed
+                continue  # a failing call reports the reason; the next poll may succeed
             with self._lock:
                 self._last_event = changes.last_event
             for uri in uris:
@@ -85,7 +85,7 @@ class WatchedNodes:
 
 
 def _touches(changes: Changes, uri: str) -> bool:
-    """Whether a resource is another after these changes."""
+    """Whether the changes affect a resource."""
     if uri == RECENT:
         return changes.purged or bool(changes.nodes)
     text = uri.removeprefix(NODE).removeprefix("n")

@@ -40,7 +40,7 @@ def tool_line(entry: Entry) -> ToolLine:
 
 
 def count_categories(entries: Iterable[Entry]) -> str:
-    """The categories and how many tools each has: `browser (12), discovery (4)`."""
+    """The categories with the number of their tools: `browser (12), discovery (4)`."""
     counts: dict[str, int] = {}
     for entry in entries:
         counts[category_of(entry)] = counts.get(category_of(entry), 0) + 1
@@ -93,7 +93,7 @@ def _explain_alias(entry: Entry, alias: str, described: dict[str, Any]) -> str:
 
 
 def _contract(entry: Entry, described: dict[str, Any]) -> list[str]:
-    """Lines on what it takes and gives, and on its effects and errors."""
+    """Lines on the arguments, the result, the effects and the errors."""
     arguments = argument_lines(described.get("inputSchema", {}))
     parts = ["Takes:" if arguments else "Takes no arguments."]
     parts += [f"  {name} ({kind}){': ' if text else ''}{text}" for name, kind, text in arguments]

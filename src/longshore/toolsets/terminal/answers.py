@@ -42,12 +42,12 @@ def describe(id: str, command: Command) -> str:
 
 
 def room_for_output(max_tokens: int) -> int:
-    """The tokens of a budget that are left beside the line on the state."""
+    """The tokens of a budget that remain beside the line on the state."""
     return max(LEAST_TOKENS, max_tokens - _LINE_TOKENS)
 
 
 def show_new_output(id: str, command: Command, max_tokens: int, note: str) -> Excerpt:
-    """The output that was not shown yet."""
+    """The output that no answer has shown yet."""
     shown = command.output.ends(command.seen, room_for_output(max_tokens), note)
     command.seen = shown.cursor
     return Excerpt(join(shown.text, describe(id, command)), shown.cursor, shown.complete)

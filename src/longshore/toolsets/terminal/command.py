@@ -1,7 +1,7 @@
 """A running or finished command: its processes, output, input, and how it ended.
 
-The end of the process that was started is the end of the command. A process that it left behind does not delay that,
-even if it holds the output open: the launch kills it. All methods run on the event loop.
+The command ends when its first process does. A background process does not delay that, even if it holds the output
+open: the launch kills it. All methods run on the event loop.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from longshore.sandbox.descendants import children, descendants
 from longshore.sandbox.launch import Launch
 from longshore.toolsets.terminal.command_input import MOST_WAITING, CommandInput
 from longshore.toolsets.terminal.keys import canonical_name, encode_keys
-from longshore.toolsets.terminal.output import Output
+from longshore.toolsets.terminal.output import CommandOutput
 from longshore.toolsets.terminal.output_pattern import OutputPattern
 from longshore.toolsets.terminal.process_state import cpu_seconds, is_reading_terminal, looks_like_prompt
 from longshore.toolsets.terminal.process_watch import ProcessWatch
 from longshore.toolsets.terminal.reading_pace import PIPE_PACE, TERMINAL_PACE
-from longshore.toolsets.terminal.screen import COLUMNS, ROWS, Screen
+from longshore.toolsets.terminal.screen import COLUMNS, ROWS, TerminalScreen
 from longshore.toolsets.terminal.spawn import Started, set_size, start_on_terminal, start_with_pipe
 from longshore.toolsets.terminal.waiting import Reason, Until, Waiter
 
@@ -47,14 +47,14 @@ def start_command(
     rows: int = ROWS,
     columns: int = COLUMNS,
 ) -> Command:
-    """Start a command with a pipe for its output, or on a terminal. `text` is the command as people know it.
+    """Start a command with a pipe for its output, or on a terminal. `text` is the command for display.
 
     The command closes the launch at its end. Raises ToolError if it can't be started; then the caller closes it.
     """
     if stdin and len(stdin) > MOST_WAITING:
         raise ToolError(f"stdin has {len(stdin):,} bytes; at most {MOST_WAITING:,} can be given: put them into a file")
     if terminal:
-        command = Command(launch, start_on_terminal(launch, rows, columns), text, Screen(rows, columns))
+        command = Command(launch, start_on_terminal(launch, rows, columns), text, TerminalScreen(rows, columns))
         if stdin:
             command.write(stdin)
         return command
@@ -67,10 +67,10 @@ def start_command(
 
 @final
 class Command:
-    """A command that was started. `close` ends it and frees everything."""
+    """A started command. `close` ends it and frees everything."""
 
-    def __init__(self, launch: Launch, started: Started, text: str, screen: Screen | None) -> None:
-        self.text, self.screen, self.output = text, screen, Output()
+    def __init__(self, launch: Launch, started: Started, text: str, screen: TerminalScreen | None) -> None:
+        self.text, self.screen, self.output = text, screen, CommandOutput()
         self.pid = started.process.pid
         self.exit_code: int | None = None
         """None while it runs. After signal n it is 128 + n, as in a shell."""
@@ -101,12 +101,12 @@ class Command:
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """Seconds since the start."""
         return monotonic() - self._began if self._seconds is None else self._seconds
 
     @property
     def quiet_seconds(self) -> float:
-        """How long ago it has printed something."""
+        """Seconds since the last output."""
         return monotonic() - self._printed
 
     @property
@@ -140,7 +140,7 @@ class Command:
     # -- input
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises ToolError if it has ended or takes none."""
+        """Write to its input. Raises ToolError if it has ended or has no input."""
         if not self.is_running:
             raise ToolError("the command has ended; run it again to send it something")
         if self._input is None:
@@ -148,7 +148,7 @@ class Command:
         self._input.write(data)
 
     def end_input(self) -> None:
-        """End its input, once everything is written."""
+        """End its input after all pending writes."""
         if self._input is not None:
             self._input.end()
 
@@ -204,7 +204,10 @@ class Command:
             waiter.cancel()
 
     async def _feed_earlier(self, waiter: Waiter, after: int) -> None:
-        """Give a waiter what was printed before it came. Nothing is printed between the last part and the return."""
+        """Give a waiter the output from before it was created.
+
+        Nothing is printed between the last part and the return.
+        """
         while waiter.takes_output and (after := self.output.skip_dropped(after)) < self.output.size:
             data = self.output.read(after, after + PIPE_PACE.at_once)
             waiter.take(data)
@@ -215,7 +218,7 @@ class Command:
     # -- output
 
     def _read(self) -> None:
-        """Read what is there. Called by the loop."""
+        """Read the available output. Called by the loop."""
         if self._take_some() and self.output.size > self._pace.much:
             self._loop.remove_reader(self._started.output)
             self._pause = self._loop.call_later(self._pace.pause, self._read_again)
@@ -224,7 +227,7 @@ class Command:
         self._loop.add_reader(self._started.output, self._read)
 
     def _take_some(self) -> int:
-        """Read once, and return how many bytes there were."""
+        """Read once, and return the number of bytes."""
         try:
             data = os.read(self._started.output, self._pace.at_once)
         except BlockingIOError:
@@ -232,7 +235,7 @@ class Command:
         except OSError:  # the terminal is closed
             data = b""
         if not data:
-            self._loop.remove_reader(self._started.output)  # the end of the process is waited for, not that of output
+            self._loop.remove_reader(self._started.output)  # the wait is for the end of the process, not of the output
             return 0
         self.output.append(data)
         self._printed = monotonic()
@@ -243,7 +246,7 @@ class Command:
         return len(data)
 
     def read_rest(self) -> None:
-        """Read what was printed before the end, no more than the kernel holds: another process may go on printing."""
+        """Read the output from before the end, at most what the kernel buffers: others may continue to print."""
         left = self._pace.held
         while left > 0 and (taken := self._take_some()):
             left -= taken
@@ -253,14 +256,14 @@ class Command:
             try:
                 self._input.write(replies)
             except ToolError:
-                pass  # it asks, and does not read
+                pass  # it only polls, and does not read
 
     # -- the end
 
     async def end(self, grace: float = TERM_SECONDS) -> None:
         """End it and all of its processes: by SIGTERM, and after `grace` seconds by SIGKILL.
 
-        If the caller is cancelled, that goes on.
+        Continues if the caller is cancelled.
         """
         self.begin_end(grace)
         if self._ending is not None:
@@ -272,7 +275,7 @@ class Command:
             self._ending = self._loop.create_task(self._end(grace))
 
     def end_after(self, seconds: float) -> None:
-        """End it when it has run for so long."""
+        """End it after so many seconds."""
         self._limit = self._loop.call_later(seconds - self.seconds, self._end_over_time)
 
     def _end_over_time(self) -> None:
@@ -315,7 +318,7 @@ class Command:
         self._finishing = self._loop.create_task(self._finish())
 
     async def _finish(self) -> None:
-        """Kill what the command left behind, then reap its process. Until then no other process has its number."""
+        """Kill the remaining processes, then reap its own. Until then no other process gets its number."""
         self.read_rest()
         await asyncio.to_thread(self._launch.close)
         if self.is_running:
@@ -323,7 +326,7 @@ class Command:
             self._release()
 
     def _release(self) -> None:
-        """Close the descriptors, note the exit code and wake up who waits."""
+        """Close the descriptors, store the exit code and wake up waiting calls."""
         if not self.is_running:
             return
         self.is_running = False
@@ -344,7 +347,7 @@ class Command:
         self._report_end(self.exit_code)
 
     def ended_by(self, report: Callable[[int | None], None]) -> None:
-        """Call this with the exit code when it has ended; now if it has."""
+        """Call this with the exit code when it has ended; at once if it already has."""
         self._report_end = report
         if not self.is_running:
             report(self.exit_code)

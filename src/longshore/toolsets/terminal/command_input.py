@@ -39,7 +39,7 @@ class CommandInput:
             self.close()
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         if not self._closed:
             self._closed = True
             self._loop.remove_writer(self._descriptor)

@@ -1,4 +1,4 @@
-"""The commands of all principals, by id: a few may run at once, and the last finished ones can still be read."""
+"""The commands of all principals, by id: a few may run at once, and the last finished ones stay readable."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Commands:
         )
 
     async def start(self, owner: str, start: Callable[[], Command]) -> tuple[str, Command]:
-        """Start a command for this owner, if it may run another one. Raises ToolError."""
+        """Start a command for this owner, if the limit allows another one. Raises ToolError."""
         await self._forget_oldest(owner)
         running = [id for id, each in self._table.all(owner).items() if each.is_running]
         if len(running) >= self._most_running:
@@ -76,7 +76,7 @@ class Commands:
         await self._table.expire()
 
     async def close_all(self) -> None:
-        """End all, and accept none any more."""
+        """End all, and refuse new ones."""
         await self._table.close_all()
 
     async def _forget_oldest(self, owner: str) -> None:

@@ -1,6 +1,7 @@
 """Output of programs as text that is safe to show: escape sequences removed, other control characters made visible.
 
-A line that overwrites itself, such as a progress bar, is shown as it was last. The number of newlines stays the same.
+A line that overwrites itself, such as a progress bar, is shown in its last state. The number of newlines stays the
+same.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SEQUENCE: Final = re.compile(
 
 
 class _Visible(dict[int, str]):
-    """How invisible characters are shown, by code point. Bells and character set shifts change no text."""
+    """The replacements of invisible characters, by code point. Bells and character set shifts change no text."""
 
     def __missing__(self, code: int) -> str:
         shown = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

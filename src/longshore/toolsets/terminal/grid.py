@@ -1,4 +1,4 @@
-"""The cells of a terminal's screen, its cursor, and how both are changed. Every change is limited to the screen."""
+"""The cells of a terminal's screen, its cursor, and the operations on both. Every change is limited to the screen."""
 
 from __future__ import annotations
 

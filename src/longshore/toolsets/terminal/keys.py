@@ -1,4 +1,4 @@
-"""Names of keys, such as ctrl-c, up, enter and f5, and what a terminal sends for them."""
+"""Names of keys, such as ctrl-c, up, enter and f5, and the bytes that a terminal sends for them."""
 
 from __future__ import annotations
 

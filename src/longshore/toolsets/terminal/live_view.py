@@ -1,4 +1,4 @@
-"""What a command looks like to a person who looks on: its screen, or the end of its output."""
+"""The live view of a command for a person: its screen, or the end of its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TITLE_CHARACTERS: Final = 120
 
 
 def view_of(owner: str, id: str, command: Command) -> View:
-    """The view of one command. What looks like a secret is left out."""
+    """The view of one command, without texts that look like secrets."""
 
     async def look() -> Shown:
         screen = command.screen

@@ -52,7 +52,7 @@ def make_sandbox(options: TerminalOptions) -> Sandbox:
 
 
 def available(self: Any) -> str | None:
-    """Why commands can't be confined here as the options ask, and the fix. `self` has them as `options`."""
+    """The reason why commands can't be confined as the options ask, and the fix. `self` has them as `options`."""
     from longshore.sandbox.checked_levels import remember, was_checked
 
     if was_checked(self.options.level):

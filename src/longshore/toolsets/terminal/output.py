@@ -1,8 +1,8 @@
 """The output of a command, in bounded memory.
 
-The first and the last part are in memory, what lies between them in a temporary file without a name. Past the file's
-limit the middle is dropped, and the command goes on. A position counts bytes from the beginning of all output, so it
-stays valid whatever is dropped.
+The first and the last part are in memory, the middle is in a temporary file without a name. Beyond the file's limit the
+middle is dropped, and the command continues. A position counts bytes from the beginning of all output, so it stays
+valid if output is dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Excerpt(Struct, frozen=True):
 
 
 @final
-class Output:
+class CommandOutput:
     """The output of a command so far. `close` frees the file; both ends can still be read then."""
 
     def __init__(self, file_bytes: int = FILE_BYTES) -> None:
@@ -57,11 +57,11 @@ class Output:
 
     @property
     def dropped(self) -> int:
-        """How many bytes of the middle were dropped."""
+        """The number of bytes dropped from the middle."""
         return max(0, self._tail_start - self._kept_until())
 
     def append(self, data: bytes) -> None:
-        """Add what was printed."""
+        """Append output."""
         self.size += len(data)
         self.lines += data.count(b"\n")
         if (room := HEAD_BYTES - len(self._head)) > 0:
@@ -86,7 +86,7 @@ class Output:
     # -- bytes
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, or fewer if what follows was dropped."""
+        """The bytes from `start` to `end`, or fewer if the next ones were dropped."""
         parts = list[bytes]()
         while start < end and (part := self._read_part(start, end)):
             parts.append(part)
@@ -94,13 +94,13 @@ class Output:
         return b"".join(parts)
 
     def kept_ranges(self) -> list[tuple[int, int]]:
-        """Where the output begins and ends that was not dropped."""
+        """The ranges of the output that was not dropped."""
         if not self.dropped:
             return [(0, self.size)]
         return [(0, self._kept_until()), (self._tail_start, self.size)]
 
     def _kept_until(self) -> int:
-        """Where the beginning ends that is not dropped, as far as the tail does not continue it."""
+        """The end of the beginning that was not dropped, unless the tail continues it."""
         return HEAD_BYTES + self._in_file
 
     def _read_part(self, start: int, end: int) -> bytes:
@@ -118,7 +118,7 @@ class Output:
         return self._tail_start if self._kept_until() <= position < self._tail_start else position
 
     def _open(self) -> None:
-        """Begin the file with the tail, which still holds all that follows the head."""
+        """Create the file with the tail, which still holds all output after the head."""
         if not self._most_in_file:
             return
         from tempfile import TemporaryFile
@@ -127,7 +127,7 @@ class Output:
             with TemporaryFile(buffering=0) as file:
                 self._file = os.dup(file.fileno())
         except OSError:
-            self._most_in_file = 0  # no space: what would be in it is dropped
+            self._most_in_file = 0  # no space: the part for the file is dropped
         else:
             self._write(self._tail)
 
@@ -145,7 +145,7 @@ class Output:
     # -- text
 
     def ends(self, start: int, max_tokens: int, note: str = "") -> Excerpt:
-        """All from `start` if it fits, else its beginning and end, and how many lines and bytes are between them."""
+        """All from `start` if it fits, else its beginning and end, and the number of lines and bytes between them."""
         start, size = min(start, self.size), self.size
         window = min(WINDOW_BYTES, 2 * CHARACTERS_PER_TOKEN * max_tokens)
         raw = self.read(start, size) if size - start <= window else b""
@@ -197,13 +197,13 @@ class Output:
         return Excerpt(text, self.size, complete)
 
     def last_line(self) -> str:
-        """The last line that is not blank, for people who wait."""
+        """The last line that is not blank, for people."""
         raw = self.read(self.skip_dropped(max(0, self.size - 4 * LINE_CHARACTERS)), self.size)
         lines = [line.strip() for line in show_bytes(raw).split("\n") if line.strip()]
         return cut_line(lines[-1], LINE_CHARACTERS) if lines else ""
 
     def _count_lines(self, start: int) -> int:
-        """The newlines from a position on. Of dropped output it is known only together with all before it."""
+        """The newlines from a position on. Those of dropped output are known only together with all before it."""
         begin, end = (start, self.size) if start >= self._tail_start else (0, start)
         steps = range(begin, end, _PART_BYTES)
         found = sum(self.read(at, min(end, at + _PART_BYTES)).count(b"\n") for at in steps)
@@ -214,7 +214,7 @@ class Output:
 class WholeLog:
     """All output of a finished command, part by part, with a note where the middle is missing."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: CommandOutput) -> None:
         self._output = output
         self._note = f"\n[… {output.dropped:,} bytes were dropped here …]\n".encode() if output.dropped else b""
 
@@ -230,7 +230,7 @@ class WholeLog:
 
 
 def _line_ends(raw: bytes, begin: int) -> list[int]:
-    """The position after each line, of the last one too if it has no newline."""
+    """The position after each line, including a last one without a newline."""
     ends = list[int]()
     at = 0
     while at < len(raw):

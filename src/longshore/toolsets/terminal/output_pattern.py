@@ -1,4 +1,4 @@
-"""A regular expression that is looked for in output as it comes, in linear time whatever a model has written."""
+"""A regular expression that is matched against output as it arrives, in linear time for every expression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLAGS: Final = re.compile(r"\(\?([imsu]+)\)")
 
 @final
 class OutputPattern:
-    """Says when output matches. `^` and `$` stand for the beginning and end of a line."""
+    """Reports when output matches. `^` and `$` stand for the beginning and end of a line."""
 
     def __init__(self, pattern: str) -> None:
         """Raises ToolError for a pattern that can't be matched."""
@@ -38,7 +38,7 @@ class OutputPattern:
         self._before = b""
 
     def feed(self, data: bytes) -> bool:
-        """Whether the output matches, with what has come now."""
+        """Whether the output matches, including this part."""
         data = self._before + data
         self._before = data[-OVERLAP_BYTES:]
         return self._matches(show_bytes(data))

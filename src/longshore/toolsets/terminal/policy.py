@@ -1,4 +1,4 @@
-"""Which commands may run. The sandbox is what confines them; a policy says what is started at all."""
+"""The commands that may run. The sandbox confines them; a policy only restricts which are started."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _INPUT_CHARACTERS: Final = 1000
 
 @final
 class CommandPolicy:
-    """Turns what a caller gave into an argv that may be started."""
+    """Turns the arguments of a caller into an argv that may be started."""
 
     def __init__(self, policy: Policy, allow: Sequence[str]) -> None:
         self.asks = policy == "ask"
         self._allowed = [shlex.split(entry) for entry in allow] if policy == "allow-list" else None
 
     def read(self, command: str | None, argv: list[str] | None, env: dict[str, str] | None) -> tuple[str, ...]:
-        """The argv to start. Raises ToolError if it may not be."""
+        """The argv to start. Raises ToolError for a command that is not allowed."""
         if (command is None) == (argv is None):
             raise ToolError("give either command, a text for the shell, or argv, a program and its arguments")
         if argv is not None and not (argv and argv[0]):
@@ -44,7 +44,7 @@ class CommandPolicy:
 
 
 def make_question(text: str, cwd: str | None, env: Mapping[str, str] | None, stdin: str | None) -> str:
-    """The question whether a command may run: all that decides what it does, with hidden characters made visible."""
+    """The question whether a command may run: all that determines its effects, with hidden characters made visible."""
     lines = ["Run this command?", text]
     if cwd:
         lines.append(f"in {cwd}")

@@ -1,4 +1,4 @@
-"""The state of processes: what they have used, and whether they seem to wait for input. The latter is a guess."""
+"""The state of processes: their processor time, and whether they seem to wait for input. The latter is a guess."""
 
 from __future__ import annotations
 

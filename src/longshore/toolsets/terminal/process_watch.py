@@ -1,4 +1,4 @@
-"""Waiting on the event loop for the end of a process, which is not reaped by it."""
+"""Waiting on the event loop for the end of a process without reaping it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POLL_SECONDS: Final = 0.01
 
 @final
 class ProcessWatch:
-    """Calls `ended` once when a child of ours has ended, unless it is closed before."""
+    """Calls `ended` once when a child process has ended, unless it is closed before."""
 
     def __init__(self, pid: int, ended: Callable[[], None]) -> None:
         self._pid, self._ended = pid, ended
@@ -28,7 +28,7 @@ class ProcessWatch:
             self._loop.add_reader(self._descriptor, self._report)
 
     def close(self) -> None:
-        """Wait no more. May be called again."""
+        """Stop waiting. May be called again."""
         if self._timer is not None:
             self._timer.cancel()
         descriptor, self._descriptor = self._descriptor, None

@@ -1,4 +1,4 @@
-"""How fast output is read, so that a command that prints without end leaves the event loop to others."""
+"""The pace of reading output, so that a command that prints without end does not block the event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longshore.toolsets.terminal.spawn import PIPE_BYTES
 
 
 class ReadingPace(Struct, frozen=True):
-    """How much is read at once, and the pause between two reads of a command that has printed much."""
+    """The size of a read, and the pause between two reads of a command that has printed much."""
 
     at_once: int
     much: int

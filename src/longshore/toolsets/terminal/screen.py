@@ -1,4 +1,4 @@
-"""The screen of a terminal: what a program has drawn, as text.
+"""The screen of a terminal as text.
 
 It follows the sequences of terminfo's `xterm` that programs draw with (`less`, `vim`, `top`, prompts, progress bars)
 and ignores colours, titles and the mouse.
@@ -43,8 +43,8 @@ _LINE_SET, _TEXT_SET = "0", "B"
 
 
 @final
-class Screen:
-    """A terminal's screen. `feed` takes what a program prints; `text` shows the screen."""
+class TerminalScreen:
+    """A terminal's screen. `feed` takes the output of a program; `text` shows the screen."""
 
     def __init__(self, rows: int = ROWS, columns: int = COLUMNS) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
@@ -87,7 +87,7 @@ class Screen:
         self._grid.resize(rows, columns)
 
     def feed(self, data: bytes) -> bytes:
-        """Draw what a program has printed. Returns the answers to its questions about the terminal."""
+        """Draw the output of a program. Returns the answers to its questions about the terminal."""
         text = self._partial + self._decoder.decode(data)
         partial = _PARTIAL.search(text, max(0, len(text) - _MOST_PARTIAL))
         end = partial.start() if partial else len(text)
@@ -165,7 +165,7 @@ class Screen:
                 pass
 
     def _reply(self, question: str, number: int) -> None:
-        """Answer which terminal this is, whether it works, and where the cursor is."""
+        """Answer questions for the type of the terminal, its state, and the position of the cursor."""
         row, column = self.cursor
         answers = {("c", 0): "\x1b[?6c", ("n", 5): "\x1b[0n", ("n", 6): f"\x1b[{row};{column}R"}
         answer = answers.get((question, number))
@@ -218,5 +218,5 @@ _ACTIONS: Final[dict[str, Callable[[Grid, int, int], None]]] = {
     "s": lambda grid, _, __: grid.save_cursor(),
     "u": lambda grid, _, __: grid.restore_cursor(),
 }
-"""What the last character of a sequence does, with its first two numbers, which are 1 if left out."""
+"""The action of the last character of a sequence, with its first two numbers, which are 1 if left out."""
 _SELECTIONS: Final[dict[str, Callable[[Grid, int], None]]] = {"J": Grid.erase_in_screen, "K": Grid.erase_in_line}

@@ -1,7 +1,7 @@
 """Starting the process of a command, with a pipe or a terminal for its output.
 
-It is started from the caller's thread, which must be the event loop's: the kernel ends a process with its parent
-*thread* if it is asked to, and that thread lives as long as the server.
+It is started from the caller's thread, which must be the event loop's: on request, the kernel ends a process with its
+parent *thread*, and that thread lives as long as the server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PIPE_BYTES: Final = 1 << 20
 
 
 class Started(Struct, frozen=True):
-    """A process that was started, and our ends of its descriptors."""
+    """A started process, and the server's ends of its descriptors."""
 
     process: subprocess.Popen[bytes]
     output: int
@@ -61,7 +61,7 @@ def start_on_terminal(launch: Launch, rows: int, columns: int) -> Started:
 
 
 def set_size(terminal: int, rows: int, columns: int) -> None:
-    """Set the size of a terminal. The kernel tells the programs on it."""
+    """Set the size of a terminal. The kernel notifies the programs on it."""
     import termios
 
     termios.tcsetwinsize(terminal, (rows, columns))
@@ -115,4 +115,4 @@ def _enlarge(pipe: int) -> None:
 
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     except (AttributeError, OSError):
-        pass  # not Linux, or the user's pipes hold too much already
+        pass  # not Linux, or the user's pipes exceed their limit already

@@ -41,7 +41,7 @@ from longshore.toolsets.terminal.waiting import Until
 ANSWER_SECONDS: Final = 25.0
 """An answer comes within it: many clients give up after 60 s, some after 30."""
 CALL_SECONDS: Final = 60.0
-"""The limit of a call that waits so long, whatever `server.timeout` is: its end would be that of the command."""
+"""The limit of a call that waits so long, independent of `server.timeout`, whose end would be that of the command."""
 BACKGROUND_SECONDS: Final = 0.3
 """A command in the background is waited for so long: a wrong name or option shows at once."""
 SEND_SECONDS: Final = 5.0
@@ -296,7 +296,7 @@ class Terminal(Toolset):
             raise
 
     async def _answer(self, ctx: Context, id: str, command: Command, max_tokens: int) -> Answer:
-        """New output, or the screen that it draws on. Once it has ended, also the log, if something is left out."""
+        """New output, or the screen that it draws on. After the end also the log, if a part is left out."""
         if command.is_running and command.screen is not None and command.screen.is_drawn:
             return [Text(show_screen(id, command, max_tokens))]
         start = command.seen
@@ -313,7 +313,7 @@ class Terminal(Toolset):
 
 
 def _close_unused(making: asyncio.Future[Launch]) -> None:
-    """Free a launch whose call was cancelled while a thread made it."""
+    """Free the launch of a call that was cancelled while a thread created it."""
     if not making.cancelled() and making.exception() is None:
         making.result().close()
 
@@ -333,7 +333,7 @@ def _seconds(timeout_ms: int | None, most: float) -> float | None:
 
 
 def _find_folder(cwd: str | None, folders: tuple[str, ...]) -> str:
-    """The folder to run in. Raises ToolError unless it is one of the server's folders or within one."""
+    """The folder to run in. Raises ToolError unless it is one of the server's folders or inside one."""
     if cwd and "\0" in cwd:
         raise ToolError("a NUL character can't be in cwd; leave it out")
     path = os.path.realpath(os.path.join(folders[0], cwd or ""))

@@ -13,7 +13,7 @@ Reason = Literal["exit", "match", "output", "quiet", "time"]
 
 @final
 class Waiter:
-    """Takes output as it comes. `reason` is done when there is nothing more to wait for."""
+    """Takes output as it arrives. `reason` is done at the end of the wait."""
 
     def __init__(self, until: Until, pattern: OutputPattern | None, quiet_seconds: float) -> None:
         self._until, self._pattern, self._quiet_seconds = until, pattern, quiet_seconds
@@ -23,11 +23,11 @@ class Waiter:
 
     @property
     def takes_output(self) -> bool:
-        """Whether output can make a difference to it."""
+        """Whether output can end the wait."""
         return not self.reason.done() and (self._until != "exit" or self._pattern is not None)
 
     def take(self, data: bytes) -> None:
-        """Take output. A pattern is looked for besides what is waited for."""
+        """Take output. A pattern is matched in addition to the other conditions."""
         if self._pattern is not None and not self.reason.done() and self._pattern.feed(data):
             self.end("match")
         elif self._until == "output":

@@ -2,7 +2,7 @@
 
 A request passes the gate (Host, Origin, credentials, media types, size) before its body is decoded, then goes to its
 era: a request with the 2026-07-28 envelope, or that names a version without a handshake, is modern, every other one is
-legacy. A POST to MCP's path takes one road, `_handle`, which ends in a pending response. Our own server calls
+legacy. Every POST to MCP's path goes through `_handle`, which creates a pending response. Our own server calls
 `begin_post` when a body is complete; other servers call the app, which reads the body first. The app starts itself with
 the first request, so it needs no lifespan where it is mounted.
 """
@@ -71,13 +71,13 @@ class CompletePost(Writer, Protocol):
         ...
 
     def run_app(self) -> None:
-        """Have the app answer the request, in a task."""
+        """Run the app for the request, in a task."""
         ...
 
 
 @final
 class HttpApp:
-    """The ASGI app of one server. It is also what the other processes that serve together talk to."""
+    """The ASGI app of one server. It also receives the messages of the other processes that serve together."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class HttpApp:
         self.uploads = Uploads(engine.limits)
         http = config.http
         engine.limit_rates(Rates(http.rate, http.burst) if http.rate else None)
-        engine.executor.hold_at_least(engine.limits.upload_bytes)  # an admitted body may run
+        engine.executor.hold_at_least(engine.limits.upload_bytes)  # the handler of a complete body may run
         self._paths = frozenset({http.path, http.path.rstrip("/") + "/", "/", ""})
         self._dialect_versions = frozenset(version.encode() for version in engine.dialect_revisions)
         self._token, self._on_close, self._verifier = token, on_close, verifier
@@ -115,7 +115,7 @@ class HttpApp:
         self._sweeper: asyncio.Task[None] | None = None
 
     def _build(self) -> None:
-        """Make everything that ends with `close` and is new when the app starts again."""
+        """Create everything that `close` ends and that a new start needs."""
         engine, config = self.engine, self.config
         self.store = store = open_store(config.http.store or "memory://")
         self.guard = _make_guard(engine, config, self._token, self._verifier)
@@ -203,7 +203,7 @@ class HttpApp:
             except Denied as denied:
                 await self._deny(denied, scope, send)
             except Gone:
-                # The client is gone, but a middleware may wait for a response and report an error without one.
+                # The client has closed, but a middleware may wait for a response and report an error without one.
                 await self._deny(Denied(_HUNG_UP, "the client hung up"), scope, send)
             except Exception as problem:
                 await self._fail(problem, scope, send)
@@ -234,7 +234,7 @@ class HttpApp:
             raise Denied(405, f"{request.path} takes POST, GET and DELETE", ((b"allow", b"POST, GET, DELETE"),))
 
     async def _deny(self, denied: Denied, scope: Scope, send: Send) -> bool:
-        """Send a refusal, which a page that may read answers may read too. False: the client has hung up."""
+        """Send a refusal with the CORS headers of an answer. False: the client has hung up."""
         origin = dict(scope["headers"]).get(b"origin")
         extra = () if origin is None else self._gate.cors(origin)
         part = self._parts.find(scope["path"].removeprefix(scope.get("root_path", "")))
@@ -250,14 +250,14 @@ class HttpApp:
         return True
 
     def _record(self, denied: Denied, scope: Scope) -> None:
-        """Record a request that HTTP itself refuses. Its path is the client's text, so it is not recorded."""
+        """Record a request that is refused at the level of HTTP, without its path, which is the client's text."""
         recorder = self.engine.recorder
         if recorder.on and denied.status != _HUNG_UP:
             method = scope["method"] if scope["method"] in _METHODS else "unknown"
             recorder.refused(RequestInfo(Source("http", "", "", "http"), "", method, ""), "http", denied.status)
 
     async def _fail(self, problem: Exception, scope: Scope, send: Send) -> None:
-        """Respond to a failure of our own or of the store. A response that has begun is cut off by the server."""
+        """Respond to an internal failure, or one of the store. A response that has begun is cut off by the server."""
         if isinstance(problem, StoreError):
             text = "a request failed because the store did"
             denied = Denied(503, "sessions can't be reached at the moment; try again", ((b"retry-after", b"1"),))
@@ -275,7 +275,10 @@ class HttpApp:
     # -- starting and stopping
 
     async def start(self) -> None:
-        """Be ready to serve on the running loop, also once more. The first request calls it if nothing else did."""
+        """Start serving on the running loop, also again after `close`.
+
+        The first request calls it if nothing else did.
+        """
         loop, starting = asyncio.get_running_loop(), self._starting
         is_ready = self._loop is loop and not self._delivery.stopping
         if starting is None or starting.get_loop() is not loop or (starting.done() and not is_ready):
@@ -302,7 +305,7 @@ class HttpApp:
         self._loop = loop
 
     async def shut(self, grace: float) -> None:
-        """Accept nothing new, let calls finish within the grace, answer the rest, and end every stream."""
+        """Accept no new requests, let calls finish within the grace, answer the rest, and end every stream."""
         self._delivery.stopping = True
         engine = self.engine
         for listen in list(engine.subscriptions.listens):
@@ -322,7 +325,7 @@ class HttpApp:
                 await stream.flush()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        engine.relay_changes(None)  # what still changes here does not concern the other processes
+        engine.relay_changes(None)  # changes from here on do not concern the other processes
         await self.cluster.stop()
 
     async def close(self) -> None:
@@ -368,7 +371,7 @@ class HttpApp:
     # -- the other processes
 
     def _announce(self, kind: Kind, name: str) -> None:
-        """Have all processes tell their clients of a change, this one too, when it comes back from the bus."""
+        """Have all processes notify their clients of a change, this one too, when the bus delivers the message."""
         self.cluster.run(self._announce_now(kind, name))
 
     async def _announce_now(self, kind: Kind, name: str) -> None:
@@ -392,7 +395,7 @@ class HttpApp:
         return None
 
     async def catch_up(self) -> None:
-        """Read the loaded sessions again, and tell every listener that everything may have changed."""
+        """Read the loaded sessions again, and notify every listener that everything may have changed."""
         await self.sessions.catch_up()
         subscriptions = self.engine.subscriptions
         for part in PARTS:
@@ -412,14 +415,14 @@ class HttpApp:
 
 
 class _Counting(NamedTuple):
-    """The counters of requests, and what keeps them up to date between two scrapes."""
+    """The counters of requests, and the listener that updates them between two scrapes."""
 
     counters: Counters
     feeder: Feeder
 
 
 def _count_requests(engine: Engine, config: Config) -> _Counting | None:
-    """Count requests for /metrics, which has the recorder keep events. None: no records are wanted."""
+    """Count requests for /metrics, for which the recorder keeps events. None: no records are requested."""
     if not config.telemetry.records:
         return None
     ring = engine.recorder.open_ring(config.telemetry.ring)
@@ -473,7 +476,7 @@ def _check_state_key(config: Config) -> None:
 
 
 def _is_request(body: bytes, limits: Limits) -> bool:
-    """Whether a body asks for something. A response or a cancel lets a call that runs come to its end."""
+    """Whether a body is a request. Responses and cancellations let a running call finish."""
     message = read(body, limits.depth, limits.batch)
     return not isinstance(message, Message) or (message.method != "" and message.id is not UNSET)
 

@@ -1,4 +1,4 @@
-"""The processes that serve together: they know each other through the store, and send messages over its bus."""
+"""The processes that serve together: they find each other through the store, and send messages over its bus."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _decode = msgspec.msgpack.Decoder(ClusterMessage).decode
 
 @final
 class Cluster:
-    """This process among the others. With a store of its own it is alone, and sends nothing."""
+    """This process among the others. With a store of its own it is the only one, and sends nothing."""
 
     def __init__(self, store: Store, recorder: Recorder) -> None:
         self.id = token_hex(4)
@@ -108,7 +108,7 @@ class Cluster:
     def report(self, text: str, problem: Exception) -> None:
         """Log a failure. A failing store fails for every request: that is logged once a second."""
         if isinstance(problem, StoreError):
-            now = monotonic()  # take no process for dead until it had time to send a heartbeat again
+            now = monotonic()  # count no process as ended until it had time to send a heartbeat again
             self._trusted_until = next_tick(now) + DEAD_SECONDS
             if monotonic() - self._reported < _REPORT_SECONDS:
                 return
@@ -130,7 +130,7 @@ class Cluster:
             self.report("a message to the other processes could not be sent", problem)
 
     def run(self, work: Any) -> asyncio.Task[Any]:
-        """Run something in a task that `stop` waits for."""
+        """Run a coroutine in a task that `stop` waits for."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -174,12 +174,12 @@ class Cluster:
     # -- heartbeats
 
     async def is_alive(self, process: str) -> bool:
-        """Whether a process lives. After a failure of the store each one has time to say so again."""
+        """Whether a process is alive. After a failure of the store each one has time to send a heartbeat again."""
         alive = process == self.id or await self._store.get(_PREFIX + process) is not None
         return alive or monotonic() < self._trusted_until
 
     async def heartbeat(self) -> None:
-        """Store that this process lives, with its metrics."""
+        """Store a heartbeat of this process, with its metrics."""
         assert self._handler is not None
         now = asyncio.get_running_loop().time()
         if now >= self._due:

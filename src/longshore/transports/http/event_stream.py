@@ -1,7 +1,7 @@
-"""A stream of server-sent events to one reader that may be slow or gone.
+"""A stream of server-sent events to one reader that may be slow or disconnected.
 
-Whoever writes asks for what is new only when the reader has taken what came before: `send` waits for that. So a slow
-reader makes for larger steps, not for a queue.
+`send` waits until the reader has received the earlier events, and the writer composes the next event only then. So a
+slow reader gets larger changes, and no queue grows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from longshore.transports.http.responses import KEEP_ALIVE, HeaderPairs, Receive
 
 @final
 class EventStream:
-    """`async with EventStream(…) as stream:` begins the response, and ends it if the reader is still there."""
+    """`async with EventStream(…) as stream:` begins the response, and ends it if the reader is still connected."""
 
     def __init__(self, receive: Receive, send: Send, headers: HeaderPairs, keep_alive: float) -> None:
         """`keep_alive` is how many seconds may pass without an event before a comment is sent."""
@@ -49,16 +49,16 @@ class EventStream:
         self.closed.set()
 
     def end(self) -> None:
-        """End the stream, as soon as what is being sent was taken."""
+        """End the stream after the event in transmission."""
         self.closed.set()
 
     async def send(self, name: str, data: bytes) -> None:
-        """Send one event, as soon as the reader has taken the earlier ones. The data has no line break."""
+        """Send one event after the reader has received the earlier ones. The data has no line break."""
         self._sent = monotonic()
         await write(self._send, b"event: %s\r\ndata: %s\r\n\r\n" % (name.encode(), data))
 
     async def pause(self, seconds: float) -> None:
-        """Wait for so long, or until the stream is closed. Keeps the connection alive."""
+        """Wait for this time, or until the stream is closed. Keeps the connection alive."""
         if monotonic() - self._sent >= self._keep_alive:
             self._sent = monotonic()
             await write(self._send, KEEP_ALIVE)

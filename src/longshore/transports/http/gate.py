@@ -1,4 +1,4 @@
-"""The gate: everything that is decided about a request before its body is decoded."""
+"""The gate: every check of a request before its body is decoded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LENGTH_DIGITS: Final = 20
 NOT_YET: Final = Principal("", frozenset())
 """Stands for a caller whose token must be looked up before the request goes on."""
 _OWN_SITES: Final = (b"same-origin", b"none")
-"""What a browser says of a fetch by our own page, and by its user. Images and frames come without Origin."""
+"""The headers of a browser for a fetch by our own page, and by its user. Images and frames come without Origin."""
 _FORWARDING: Final = frozenset({b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip", b"true-client-ip"})
 """Headers that proxies and tunnels add, besides X-Forwarded-*: the caller behind them may be anywhere."""
 _EXPOSED_HEADERS: Final = b"mcp-session-id, www-authenticate, retry-after"
@@ -54,12 +54,12 @@ class HttpRequest(Struct, gc=False):
 
     @property
     def owner(self) -> str:
-        """The name that the request counts against: the principal's, or the address where no token is required."""
+        """The name whose limits the request counts against: the principal, or the address if no token is required."""
         return self.caller[0]
 
     @property
     def caller(self) -> tuple[str, object]:
-        """The owner, and what tells its clients apart: the address of a principal's, or else the connection's port."""
+        """The owner with the key of one of its clients: the address for a principal, else the connection's port."""
         client: tuple[str, object] = self.scope.get("client") or _UNKNOWN
         if self.principal is LOCAL or self.principal.name in (LOCAL.name, ANONYMOUS.name):
             return client
@@ -117,7 +117,7 @@ class Gate:
         return self._parts_guard if path.startswith(self._parts_paths) else self._guard
 
     def admit(self, scope: Scope) -> HttpRequest:
-        """The request, if it may go on. Raises Denied. Its principal may still have to be looked up."""
+        """The request, if it is admitted. Raises Denied. Its principal may still have to be looked up."""
         raw = scope["headers"]
         headers: dict[bytes, bytes] = dict(raw)
         twice = _NONE if len(headers) == len(raw) else _repeated(raw)
@@ -171,7 +171,7 @@ class Gate:
         return NOT_YET if found is None else found
 
     async def look_up(self, request: HttpRequest) -> None:
-        """Find out who the caller is, from the authorization server."""
+        """Ask the authorization server for the principal."""
         guard = self._guard_of(request.path)
         found = await guard.look_up(request.headers, self._may_use_cookie(request))
         if isinstance(found, Refusal):
@@ -179,7 +179,7 @@ class Gate:
         request.principal = found
 
     def _may_use_cookie(self, request: HttpRequest) -> bool:
-        """Whether a cookie counts: only if a browser says that the page is ours, and not to get another cookie."""
+        """Whether a cookie counts: only for requests from our own pages, and not for another cookie."""
         if request.path == COOKIE:
             return False
         if b"origin" not in request.headers:
@@ -194,12 +194,12 @@ class Gate:
         return self._page is not None and parse_origin(origin.decode("latin-1")) == self._page
 
     def forget_credentials(self, request: HttpRequest) -> None:
-        """Remove the credentials from the headers: nothing behind the gate needs them."""
+        """Remove the credentials from the headers: no code behind the gate needs them."""
         for name in self._credentials:
             request.headers.pop(name, None)
 
     def check_body(self, request: HttpRequest) -> None:
-        """Refuse a body by its headers: one that is not plain JSON, or too long."""
+        """Check a body by its headers: it must be JSON, uncompressed, and within the limit."""
         headers = request.headers
         if not is_json(headers.get(b"content-type")) or b"content-type" in request.twice:
             raise Denied(415, "the body must be Content-Type: application/json")
@@ -208,7 +208,7 @@ class Gate:
         self.check_length(headers)
 
     def check_length(self, headers: dict[bytes, bytes]) -> None:
-        """Refuse a body that says that it is too long."""
+        """Check the declared length of a body."""
         length = headers.get(b"content-length", b"0")
         if len(length) > _LENGTH_DIGITS or not length.isdigit() or int(length) > self._most:
             raise self.too_long()
@@ -219,8 +219,9 @@ class Gate:
         return await self.read_body(request, receive)
 
     async def read_body(self, request: HttpRequest, receive: Receive) -> bytes:
-        """The whole body. Raises Denied as soon as it is over the limit. Bodies that our own server counts are not
-        counted again.
+        """The whole body.
+
+        Raises Denied as soon as it is over the limit. Bodies that the listener counts are not counted again.
         """
         uploads = None if BOUNDED in (request.scope.get("extensions") or ()) else self._uploads
         parts: list[bytes] = []
@@ -247,7 +248,7 @@ class Gate:
         return b"".join(parts)
 
     def check_size(self, body: bytes) -> None:
-        """Refuse a body that is too long although its headers did not say so: it came in chunks."""
+        """Refuse a body that is longer than declared: it came in chunks."""
         if len(body) > self._most:
             raise self.too_long()
 
@@ -256,7 +257,7 @@ class Gate:
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Whether a request comes from this machine, and does not say that it was passed on."""
+    """Whether a request comes from this machine, and has no headers of a proxy."""
     client = request.scope.get("client")
     if client is None or not is_loopback(str(client[0])):
         return False
@@ -275,9 +276,10 @@ def denial(refusal: Refusal) -> Denied:
 
 
 def auth_of(config: Config) -> AuthConfig:
-    """The configured authentication. Tokens are not optional where others can come by way of this machine.
+    """The configured authentication.
 
-    Requests that a proxy passes on, and those of web pages, come from a loopback address too.
+    Tokens are not optional where requests of others arrive from this machine: those of a proxy or a web page come from
+    a loopback address too.
     """
     http, auth = config.http, config.auth
     relays = bool(http.public_url or http.hosts or http.origins)
@@ -306,7 +308,7 @@ def public_origin(config: Config) -> str | None:
 
 
 def resource_url(config: Config) -> str:
-    """The address of MCP, as clients know it."""
+    """The URL of MCP for clients."""
     http = config.http
     if http.public_url:
         base = http.public_url.rstrip("/")
@@ -317,7 +319,7 @@ def resource_url(config: Config) -> str:
 
 
 def _repeated(headers: Any) -> frozenset[bytes]:
-    """The names of headers that came more than once."""
+    """The names of repeated headers."""
     seen: set[bytes] = set()
     twice: set[bytes] = set()
     for name, _ in headers:

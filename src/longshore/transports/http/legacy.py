@@ -1,7 +1,7 @@
 """2025-03-26 to 2025-11-25 over HTTP: sessions, a stream for notifications, and answers that can be fetched later.
 
 A client that hangs up does not cancel its request. The answer is stored in the request's stream, and the client may
-come back for it with the id of the last event that it saw.
+fetch it later with the id of the last event that it received.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SessionResponse(PendingResponse):
 
     @property
     def resumable(self) -> bool:
-        """Whether the client knows to come back: older ones choke on the event that tells them how."""
+        """Whether the client can resume streams: older ones fail on the event that tells them how."""
         peer = self.session.peer
         return peer is not None and peer.revision.index >= R2511
 
@@ -140,12 +140,12 @@ class SessionResponse(PendingResponse):
 
     @property
     def congested(self) -> bool:
-        """Whether the reader, or the store, is behind."""
+        """Whether the reader, or the store, is slow."""
         return self.stream is not None and self.stream.congested
 
     @congested.setter
     def congested(self, _: bool) -> None:
-        """It follows from the stream alone."""
+        """Decided by the stream alone."""
 
     def answer(self, frame: bytes | None) -> None:
         if self.stream is not None:
@@ -165,7 +165,7 @@ class SessionResponse(PendingResponse):
         self.follower.close()
 
     async def deliver(self, receive: Receive, send: Send) -> None:
-        """Store what the request has changed, then send the response."""
+        """Store the changes of the request, then send the response."""
         await self._endpoint.store(self)
         with self.live.pinned():
             await super().deliver(receive, send)
@@ -207,7 +207,7 @@ class SessionResponse(PendingResponse):
 class BareResponse(PendingResponse):
     """The response to a POST without a session, of a peer that a dialect answers before a handshake.
 
-    It is one JSON answer. Nothing is stored for it, so nobody can come back for it, and a hang-up cancels the request.
+    It is one JSON answer. Nothing is stored for it, so it can't be fetched later, and a hang-up cancels the request.
     """
 
     __slots__ = ("_error_status",)
@@ -234,7 +234,7 @@ class BareResponse(PendingResponse):
 
 
 class _Get(Struct):
-    """A GET of a session, and where its response goes."""
+    """A GET of a session, and the destination of its response."""
 
     request: HttpRequest
     live: LoadedSession
@@ -318,7 +318,7 @@ class LegacyEndpoint:
         return response
 
     async def store(self, response: SessionResponse) -> None:
-        """Store what a request has changed, before its answer acknowledges it; relay what concerns other processes."""
+        """Store the changes of a request before its answer acknowledges them; relay messages for other processes."""
         live = response.live
         if response.is_new:
             if live.session.peer is not None:
@@ -333,7 +333,7 @@ class LegacyEndpoint:
             await self._relay(live, response.messages)
 
     async def _relay(self, live: LoadedSession, messages: list[tuple[Any, bytes]]) -> None:
-        """Pass on what concerns calls that may run in another process. Raises StoreError."""
+        """Relay messages about calls that may run in another process. Raises StoreError."""
         if not self._store.shared:
             return
         for message, body in messages:
@@ -343,7 +343,7 @@ class LegacyEndpoint:
                     await self._cluster.post("frame", live.id, body)
 
     async def announce(self, stream: Stream) -> None:
-        """Let other processes know of a stream. If they can't, it is sent but can't be resumed there."""
+        """Announce a stream to other processes. If that fails, it is sent but can't be resumed there."""
         try:
             await stream.announce()
         except StoreError as problem:
@@ -352,7 +352,7 @@ class LegacyEndpoint:
     # -- GET and DELETE
 
     async def get(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Open a session's notification stream, or go on with a stream after the last event that the client saw."""
+        """Open a session's notification stream, or resume a stream after the last event that the client received."""
         live = await self._find(request)
         if self.delivery.stopping:
             raise shutting_down()
@@ -401,7 +401,7 @@ class LegacyEndpoint:
             stream.followers.discard(follower)
 
     async def _resume(self, get: _Get, last: str) -> None:
-        """Go on with a stream that this process writes, that another one writes, or that has ended."""
+        """Resume a stream that this process writes, that another one writes, or that has ended."""
         live, follower = get.live, Follower()
         name, _, position = last.rpartition("-")
         after = int(position) if position.isascii() and position.isdigit() and len(position) < 16 else -1

@@ -42,7 +42,7 @@ def is_modern(version: bytes | None, body: bytes) -> bool:
 
 
 def has_envelope(body: bytes) -> bool:
-    """Whether a message carries the envelope. The text of its keys may also be part of an argument."""
+    """Whether a message has the envelope. Its keys may also appear in an argument."""
     if _ENVELOPE not in body and _ESCAPES[0] not in body and _ESCAPES[1] not in body:
         return False
     try:
@@ -147,7 +147,7 @@ class ModernResponse(PendingResponse):
 
 @final
 class ModernEndpoint:
-    """Hands modern POSTs to the engine."""
+    """Passes modern POSTs to the engine."""
 
     def __init__(self, delivery: Delivery, gate: Gate) -> None:
         self._delivery = delivery
@@ -158,7 +158,7 @@ class ModernEndpoint:
     def handle(self, request: HttpRequest, body: bytes) -> ModernResponse:
         """Have the engine handle a request; the response may be done already."""
         if self._has_credentials:
-            self._gate.forget_credentials(request)  # a call holds its headers
+            self._gate.forget_credentials(request)  # the frame of the call includes its headers
         if not request.accepts_stream and request.headers.get(b"mcp-method") == b"subscriptions/listen":
             raise Denied(406, "subscriptions/listen is answered as text/event-stream; accept it")
         response = ModernResponse(self._delivery, request)

@@ -1,4 +1,4 @@
-"""The REST routes, described as OpenAPI 3.1: one operation a tool, made of its own schemas."""
+"""The REST routes, described as OpenAPI 3.1: one operation per tool, with the tool's own schemas."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _operation(entry: Entry, tool: Json, schemas: Json, schemes: list[str]) -> J
 
 
 def _place(schemas: Json, name: str, schema: Json) -> Json:
-    """Put a tool's schema among the components. The reference to it."""
+    """Add a tool's schema to the components. Returns the reference to it."""
     where = f"#/components/schemas/{name}"
     schemas[name] = moved = {**move_references(schema, where)}
     if str(moved.get("$schema")).rstrip("#") == _DIALECT:

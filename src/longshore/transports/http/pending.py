@@ -2,9 +2,9 @@
 
 A `PendingResponse` is the engine's link. Its answer leaves in one of two ways:
 
-- It is attached to a connection of our own server, and `answer` writes a plain JSON answer there. No task waits.
-- `deliver` awaits the answer and sends it by ASGI. Our own server begins that too, in a task, as soon as there is more
-  to do than to write one plain answer: a stream, an error status, a client that is behind with reading.
+- It is attached to a connection of our own server, and `answer` writes a plain JSON answer there. No task waits. -
+`deliver` awaits the answer and sends it by ASGI. Our own server also does that, in a task, for anything other than one
+plain answer: a stream, an error status, a client that reads slowly.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Writer(Protocol):
     """A connection that can write an answer without a task."""
 
     def respond(self, frame: bytes) -> bool:
-        """Write a JSON response. False: the client is behind with reading."""
+        """Write a JSON response. False: the client reads too slowly."""
         ...
 
     def deliver(self, response: Deliverable) -> None:
@@ -58,13 +58,13 @@ class Writer(Protocol):
 
 
 class Deliverable(Protocol):
-    """A response that our own server passes to the app to be delivered."""
+    """A response that our own server gives back to the app for delivery."""
 
     async def deliver(self, receive: Receive, send: Send) -> None: ...
 
 
 class SlowResponses:
-    """One timer for all pending responses: it marks those that are not answered within a moment."""
+    """One timer for all pending responses: it marks those that are not answered within a short time."""
 
     __slots__ = ("_armed", "_new")
 
@@ -104,7 +104,7 @@ class Delivery(Struct):
 
 
 class PendingResponse(Link):
-    """The response to one POST. Subclasses say what else may be sent before the answer, and how a hang-up is taken."""
+    """The response to one POST. Subclasses define the messages before the answer, and the reaction to a hang-up."""
 
     __slots__ = (
         "_delivery",
@@ -124,7 +124,8 @@ class PendingResponse(Link):
     transport = "http"
 
     def __init__(self, delivery: Delivery, request: HttpRequest, session: Session[Any] | None = None) -> None:
-        # What Link sets is set here: one is made for each request, and a call of its constructor costs 0.2 µs.
+        # The attributes of Link are set here: there is one for each request, and a call of its constructor costs 0.2
+        # µs.
         self.session = Session() if session is None else session
         self.principal = request.principal
         self.caller = request.caller
@@ -184,7 +185,7 @@ class PendingResponse(Link):
 
     @property
     def is_plain(self) -> bool:
-        """Whether an answer may be written as it is: without other headers, events or anything to store before."""
+        """Whether an answer may be written unchanged: without other headers, events, or changes to store before it."""
         return self.accepts_json and not self.streaming and not self.extra
 
     def attach(self, writer: Writer) -> None:
@@ -193,7 +194,7 @@ class PendingResponse(Link):
         self._delivery.slow.add(self)
 
     def became_slow(self) -> None:
-        """Wait a while longer before the response becomes a stream. A connection of our own needs no task for that."""
+        """Wait longer before the response becomes a stream. A connection of our own needs no task for that."""
         if self._writer is not None and self.accepts_stream:
             loop, seconds = asyncio.get_running_loop(), self._delivery.limits.stream_after_seconds
             self._timer = loop.call_later(seconds, self.begin_stream)
@@ -222,7 +223,7 @@ class PendingResponse(Link):
         return await self._wakeup.wait(seconds)
 
     async def deliver(self, receive: Receive, send: Send) -> None:
-        """Send the response: as JSON if the answer comes before anything else, as a stream if it takes long."""
+        """Send the response: as JSON if the answer is the first message, as a stream if it takes long."""
         if self.done and not self.streaming:
             await self.send_answer(send)
             return
@@ -255,12 +256,12 @@ class PendingResponse(Link):
         self.lose()
 
     def close(self) -> None:
-        """The connection is done with this response. If there is no answer yet, the request is cancelled."""
+        """Release the response from its connection. If there is no answer yet, the request is cancelled."""
         if not self.done:
             self._delivery.engine.hang_up(self)
 
     async def send_answer(self, send: Send) -> None:
-        """Send the answer as a whole, with the status that goes with it."""
+        """Send the answer as a whole, with its status."""
         frame = self.frame
         if not frame:
             await self.send_nothing(send)
@@ -294,7 +295,7 @@ class PendingResponse(Link):
         raise NotImplementedError
 
     def begin_stream(self) -> None:
-        """Make the response a stream, also if nothing was sent yet."""
+        """Make the response a stream, even if nothing was sent yet."""
         raise NotImplementedError
 
     async def send_stream(self, send: Send) -> None:

@@ -41,12 +41,12 @@ def event(data: bytes, id: str = "") -> bytes:
 
 
 def priming(id: str, retry: float) -> bytes:
-    """The first event of a stream that can be resumed: it carries nothing but its id."""
+    """The first event of a stream that can be resumed: it has only its id."""
     return b"id: %s\r\nretry: %d\r\ndata: \r\n\r\n" % (id.encode(), int(retry * 1000))
 
 
 def retry_after(seconds: float) -> bytes:
-    """The event that says when to come back, before the connection is closed."""
+    """The event with the time to reconnect, before the connection is closed."""
     return b"retry: %d\r\n\r\n" % int(seconds * 1000)
 
 

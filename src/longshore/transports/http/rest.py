@@ -1,7 +1,7 @@
-"""Tools as plain REST routes: a list, and one POST a tool with its arguments as the body.
+"""Tools as plain REST routes: a list, and one POST per tool with its arguments as the body.
 
-A call goes through the engine as a 2026-07-28 call does, which checks arguments, scopes, limits and time. The engine's
-answer becomes a status and one envelope for success and failure; content and structured content go out as they came.
+A call goes through the engine like a 2026-07-28 call, which checks arguments, scopes, limits and time. The engine's
+answer becomes a status and one envelope for success and failure; content and structured content are sent unchanged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 @final
 class RestResponse(PendingResponse):
-    """The response to one call. Its progress is dropped, and its questions can't be asked."""
+    """The response to one call. Progress is dropped, and questions are refused."""
 
     __slots__ = ("_began", "_name")
     has_session = False
@@ -62,7 +62,7 @@ class RestResponse(PendingResponse):
         pass
 
     def failed(self, failure: Failure) -> None:
-        if not self.done:  # a thread that was given up may still fail, and that is not why this call did
+        if not self.done:  # an abandoned thread may still fail, and is not the reason why this call did
             self.kind = failure.kind
 
     def lose(self) -> None:
@@ -133,7 +133,7 @@ class RestEndpoint:
             raise RestError("unknown_tool", explain(engine, name, "; GET /tools has them all", principal=principal))
 
     async def _arguments(self, request: HttpRequest, receive: Receive) -> bytes:
-        """The body, sure to be one JSON object and nothing beside it: it goes into a frame as it is."""
+        """The body, checked to be exactly one JSON object: it is put into a frame unchanged."""
         headers = request.headers
         try:
             self._gate.check_length(headers)
@@ -182,7 +182,7 @@ STATUSES: Final = {
 
 _AGAIN: Final = ((b"retry-after", b"1"),)
 _HEADERS: Final = {
-    "rate": _AGAIN,  # a bucket fills by at least one call a second, so nobody has to wait for longer
+    "rate": _AGAIN,  # a bucket refills by at least one call a second, so no longer wait is needed
     "busy": _AGAIN,
     "cancelled": _AGAIN,
     "body_too_large": ((b"connection", b"close"),),
@@ -191,9 +191,9 @@ _CALLERS_FAULT: Final = (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
 
 
 class RestError(Exception):
-    """A call that failed, or can't be made. The headers of its answer go with the kind, unless there are others.
+    """A call that failed, or can't be made. The headers of its answer depend on the kind, unless given.
 
-    `data` is what the tool returned beside its text, `needed` the scopes that the caller lacks.
+    `data` is the structured content of the tool's failure, `needed` the missing scopes.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class Success(Struct, rename="camel"):
 
 
 class Failed(Struct, rename="camel", omit_defaults=True):
-    """The envelope of a failure. `data` is what the tool itself returned beside its text."""
+    """The envelope of a failure. `data` is the structured content of the tool's failure."""
 
     success: bool
     error: dict[str, str]
@@ -258,7 +258,7 @@ _read_blocks = msgspec.json.Decoder(list[_Block]).decode
 
 
 def read_result(name: str, frame: bytes | None, kind: FailureKind | None, seconds: float) -> bytes:
-    """The envelope of a call's result. `kind` is why the call failed, where the engine knows. Raises RestError."""
+    """The envelope of a call's result. `kind` is the reason of a failure, if the engine knows it. Raises RestError."""
     if frame is None:
         raise RestError("cancelled", f"{name} was cancelled")
     answer = _read_answer(frame)

@@ -1,12 +1,12 @@
 """Handshake-era sessions: a small record in the store, and a loaded copy in each process that uses it.
 
-The record holds what `initialize` agreed on and what the client has asked for since. It is written before the answer
-that acknowledges it, so another process, or the next one after a restart, can go on from there. Calls in flight stay
-with the process that runs them. A process has the sessions loaded that it used last; the rest is bytes in the store.
+The record holds the result of `initialize` and the later requests of the client. It is written before the answer that
+acknowledges it, so another process, or the next one after a restart, can continue from it. Calls in flight stay with
+the process that runs them. A process has its last used sessions loaded; the others are bytes in the store.
 
-A session's notification stream is written by the process that has the session's GET, or had it last. A client may come
-back to any process, and each change must be told once. So a process that gets the GET claims the stream over the bus,
-on which all processes see claims and changes in the same order.
+A session's notification stream is written by the process that has the session's GET, or had it last. A client may
+reconnect to any process, and each change must be notified once. So a process that gets the GET claims the stream over
+the bus, on which all processes see claims and changes in the same order.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def choose_surplus(records: dict[str, bytes], count: int, newest: int) -> list[s
     for key, raw in records.items():
         if key not in chosen:
             owned.setdefault(known[raw].owner, []).append(key)
-    # Whoever has the most goes first, one session at a time: so each is ranked by how many its owner has from it on.
+    # The owner with the most sessions loses one first, one at a time: so each session is ranked by its owner's count
+    # from it on.
     ranked = [(len(keys) - at, key) for keys in owned.values() for at, key in enumerate(keys)]
     ranked.sort(key=lambda each: -each[0])
     return [*chosen, *(key for _, key in ranked[: count - len(chosen)])]
@@ -140,7 +141,7 @@ class NotificationStream(Link):
             live.sessions.notify(live, frame)
 
     def keep(self, frame: bytes) -> None:
-        """Put a frame into the stream, or store it until there is one."""
+        """Put a frame into the stream, or store it until there is a stream."""
         if self.stream is None:
             self.early.append(frame)
             del self.early[:-_EARLY]
@@ -148,9 +149,9 @@ class NotificationStream(Link):
             self.stream.put(frame)
 
     def attach(self, name: str = "") -> tuple[Stream, Follower]:
-        """A new connection for the stream, which has the messages that came before it. A named one is continued.
+        """A new connection for the stream, with the earlier messages.
 
-        An older connection ends: it may be dead without being noticed.
+        A named stream is continued. An older connection ends: it may be broken without being noticed.
         """
         if self.stream is not None and name not in ("", self.stream.id):
             self.stream.end()
@@ -249,7 +250,7 @@ class LoadedSession:
 
     @property
     def needed(self) -> bool:
-        """Whether something in this process depends on it: a connection, a call, a stream that is being written."""
+        """Whether something in this process depends on it: a connection, a call, a stream in progress."""
         return bool(self.busy or self.session.rows or self.streams)
 
     @contextmanager
@@ -272,7 +273,7 @@ class LoadedSession:
     def _stream_ended(self, stream: Stream) -> None:
         self.streams.pop(stream.id, None)
         if self.notifications.stream is stream:
-            self.notifications.stream = None  # or the two would refer to each other, and wait for the collector
+            self.notifications.stream = None  # otherwise the two would refer to each other, and wait for the collector
         self.sessions.stream_ended(stream)
 
     def record(self) -> Record:
@@ -339,7 +340,7 @@ class Sessions:
     # -- finding one
 
     def get_cached(self, id: str, principal: Principal) -> LoadedSession | None:
-        """The session, if it is loaded, no other process can have changed it, and it is the caller's."""
+        """The session, if it is loaded, unchanged by other processes, and the caller's."""
         live = self.loaded.get(id)
         if live is None or self.store.shared or live.principal.name != principal.name:
             return None
@@ -376,7 +377,7 @@ class Sessions:
 
     async def _touch(self, live: LoadedSession) -> bool:
         live.touched = monotonic()
-        with live.pinned():  # or it might be unloaded meanwhile, and another copy be made
+        with live.pinned():  # otherwise it might be unloaded meanwhile, and a second copy be loaded
             await self.store.touch(state_key(live.id), self.stored_seconds)
             return await self.store.touch(session_key(live.id), self.stored_seconds)
 
@@ -403,7 +404,7 @@ class Sessions:
             await self._trim(live)
 
     async def _trim(self, begun: LoadedSession) -> None:
-        """End sessions until there are as many as there may be, but not the one that has just begun."""
+        """End sessions down to the limit, but not the one that has just begun."""
         most = self.limits.sessions
         if await self.store.count(SESSIONS) <= most:
             return
@@ -419,7 +420,7 @@ class Sessions:
             await self.cluster.tell("gone", id)
 
     async def save(self, live: LoadedSession) -> bool:
-        """Write what has changed, before it is acknowledged. False: the session has ended meanwhile.
+        """Write changes before they are acknowledged. False: the session has ended meanwhile.
 
         Another process may change other things at the same time; so the change is made to the record as it is then.
         """
@@ -458,7 +459,7 @@ class Sessions:
         return raw
 
     async def end(self, id: str) -> None:
-        """End a session, as its client asks."""
+        """End a session at the request of its client."""
         await self.store.delete(session_key(id), state_key(id), *self._finished.take(id))
         self.forget(id)
         await self.cluster.tell("gone", id)
@@ -484,7 +485,7 @@ class Sessions:
                 self._engine.drop_link(self.loaded.pop(id).notifications)
 
     async def sweep(self) -> None:
-        """Forget sessions that were not used for `ttl`, and renew the records of those with a connection."""
+        """Unload sessions that were not used for `ttl`, and renew the records of those with a connection."""
         for live in list(self.loaded.values()):
             if live.busy and monotonic() - live.touched > self.ttl / _TOUCHES:
                 if not await self._touch(live):
@@ -539,7 +540,7 @@ class Sessions:
     async def claim(self, live: LoadedSession) -> None:
         """Send this session its notifications from now on, in place of the process that did before.
 
-        All processes see the claim in the same order with the changes: the other one tells those before it, this one
+        All processes see the claim in the same order with the changes: the other one notifies those before it, this one
         those after it. Raises StoreError.
         """
         own = live.notifications
@@ -548,7 +549,7 @@ class Sessions:
             return
         assert own.stream is not None
         returned = asyncio.get_running_loop().create_future()
-        own.claims.append(returned)  # before anything is awaited: a claim of another process that comes now is older
+        own.claims.append(returned)  # before any await: a claim of another process that arrives now is older
         try:
             await own.stream.announce()
             await self.cluster.post("home", live.id, own.stream.id.encode())
@@ -564,7 +565,7 @@ class Sessions:
                 own.claims.remove(returned)
 
     def _claimed(self, live: LoadedSession, name: str, by_us: bool) -> Awaitable[None] | None:
-        """A process has claimed the session, and continues the stream `name` after everything that came before."""
+        """Handle the claim of another process, which continues the stream `name` after all earlier messages."""
         own = live.notifications
         if by_us:
             self._engine.add_link(own)
@@ -584,7 +585,7 @@ class Sessions:
         return self._hand_over(live, before, name, early)
 
     async def _hand_over(self, live: LoadedSession, before: Stream | None, name: str, early: list[bytes]) -> None:
-        """Give the process that continues the stream `name` everything that belongs there."""
+        """Send the process that continues the stream `name` all messages for it."""
         if before is not None and before.id != name:
             await before.forget()
             before.end()
@@ -611,7 +612,7 @@ class Sessions:
             await self._write_to(live, name.decode(), [frame])
 
     async def _write_to(self, live: LoadedSession, name: str, frames: list[bytes]) -> None:
-        """Write to a stream that another process has, and tell that process."""
+        """Write to a stream of another process, and notify that process."""
         if frames:
             stream = Stream(self.store, self.cluster, self.limits, live.id, StreamOrigin(self.cluster.id), name)
             for frame in frames:

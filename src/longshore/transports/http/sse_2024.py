@@ -1,6 +1,7 @@
-"""2024-11-05: HTTP+SSE on two endpoints. The stream is the session; every message is POSTed beside it.
+"""2024-11-05:
 
-The id of a session names the process that has the stream, so a POST that another process gets is passed on.
+HTTP+SSE on two endpoints. The stream is the session; every message is sent by a POST of its own. The id of a session
+names the process that has the stream, so other processes relay a POST to it.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class SseSessions:
             was_congested = session.congested
             session.congested = events.bytes > self._limits.output_bytes
             if was_congested and not session.congested:
-                self._engine.executor.start_queued()  # calls that came through other processes wait for that
+                self._engine.executor.start_queued()  # calls relayed by other processes wait for that
             await write_event(position, frame)
 
         await follow(None, "", events, -1, write_and_start, self._limits.keep_alive_seconds)
@@ -140,7 +141,7 @@ class SseSessions:
         await reply(send, 202, b"", request.extra)
 
     async def _may_post(self, id: str, session: SseSession | None, principal: Principal) -> bool:
-        """Whether the session is open, here or in another process, and is the caller's."""
+        """Whether the session is open, here or in another process, and belongs to the caller."""
         process = id.partition(".")[0]
         if process == self._cluster.id:
             return session is not None and session.principal == principal
@@ -182,7 +183,7 @@ def _key(id: str) -> str:
 
 
 def _caller_key(principal: Principal) -> bytes:
-    """A caller with its scopes, in one line: a token with other scopes is another caller."""
+    """A caller and its scopes on one line: a token with other scopes is another caller."""
     return encode([principal.name, None if principal.scopes is None else sorted(principal.scopes)])
 
 

@@ -1,9 +1,9 @@
 """Streams that can be resumed: a log in the store, written by one process at a time and followed by any.
 
-A stream belongs to a handshake-era session. Each event is put into the log before it is sent, so a client that comes
-back with the id of the last event that it saw gets the rest: in this process, in another, or after a restart. A
-connection is only a follower. It reads the log from where it left off and then takes what comes, until the stream
-ends, the client hangs up, or it is asked to come back later.
+A stream belongs to a handshake-era session. Each event is put into the log before it is sent, so a client that
+reconnects with the id of the last event that it received gets the rest: in this process, in another, or after a
+restart. A connection is only a follower. It reads the log from its position and then takes new events, until the stream
+ends, the client hangs up, or it is asked to reconnect later.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Stream:
         self.origin = origin
         self.followers: set[Follower] = set()
         self.followed_elsewhere = False
-        """Whether a connection of another process follows it, which must be told of each event."""
+        """Whether a connection of another process follows it, which must be notified of each event."""
         self.ended = False
         self.sent = 0
         """The position up to which it was sent: a client that opens it without naming a position gets the rest."""
@@ -133,12 +133,12 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """How many bytes of it are stored."""
+        """The number of its stored bytes."""
         return sum(self._sizes)
 
     @property
     def congested(self) -> bool:
-        """Whether more waits to be stored, or for the slowest connection, than should."""
+        """Whether too much waits to be stored, or for the slowest connection."""
         waiting = max((follower.bytes for follower in self.followers), default=0)
         return waiting + self._bytes > self._limits.output_bytes
 
@@ -170,7 +170,7 @@ class Stream:
                 await self._store.set(notifications_key(self._session), self.id.encode(), self._limits.event_seconds)
 
     async def refresh(self) -> None:
-        """Keep a stream that is silent for longer than its events are stored."""
+        """Keep a silent stream longer than its events are stored."""
         now = monotonic()
         if not self.ended and now - self._refreshed > self._limits.event_seconds / _REFRESHES:
             self._refreshed = now
@@ -201,7 +201,10 @@ class Stream:
                 self._on_end(self)
 
     async def _append(self, frame: bytes) -> int:
-        """The event's position; 0 if it could not be stored, so that it is sent but can't be resumed after."""
+        """Append an event and return its position.
+
+        The position is 0 if the event could not be stored: it is sent, but the stream can't be resumed after it.
+        """
         try:
             position = await self._store.append(self.key, frame, self._limits.event_seconds, self._limits.events)
         except StoreError as problem:
@@ -216,7 +219,7 @@ class Stream:
 
 @final
 class Wakeup:
-    """Wakes the one coroutine that waits. Without one `wake` does nothing: check the condition before you wait."""
+    """Wakes one waiting coroutine. Without one `wake` has no effect: check the condition before you wait."""
 
     __slots__ = ("_waiter",)
 
@@ -228,7 +231,7 @@ class Wakeup:
             self._waiter.set_result(True)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait to be woken. False: the time ran out."""
+        """Wait to be woken. False: the time has passed."""
         loop = asyncio.get_running_loop()
         self._waiter = waiter = loop.create_future()
         timer = None if seconds is None else loop.call_later(seconds, self._time_out)
@@ -261,7 +264,7 @@ class Follower:
         self._wakeup = Wakeup()
 
     def overrun(self, limits: Limits) -> bool:
-        """Whether so much waits that the client does not read."""
+        """Whether so much waits that the client seems not to read."""
         return self.bytes > _OVERRUN * limits.output_bytes
 
     def put(self, position: int, frame: bytes) -> None:
@@ -276,7 +279,7 @@ class Follower:
         return position, frame
 
     def close(self, retry: float | None = None) -> None:
-        """End the connection; the stream goes on without it."""
+        """Close the connection; the stream continues without it."""
         self.closed, self.retry = True, retry
         self.items.clear()
         self.bytes = 0
@@ -288,7 +291,7 @@ class Follower:
         self._wakeup.wake()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a change. False: the time ran out."""
+        """Wait for a change. False: the time has passed."""
         if not (self.items or self.behind or self.closed):
             await self._wakeup.wait(seconds)
         return bool(self.items) or self.closed or self.behind
@@ -358,7 +361,7 @@ async def follow(
 
 
 async def _replay(store: Store | None, key: str, after: int, write: Write) -> int:
-    """Send what the log has. Gives the position of the last event sent, or that the log has its end."""
+    """Send the events of the log. Returns the position of the last event sent, or that the log has its end."""
     while store is not None and after >= 0 and (entries := await store.read(key, after, _PAGE)):
         for position, frame in entries:
             if text := frame.strip():

@@ -1,10 +1,9 @@
 """The memory that unfinished request bodies may hold, all of one process together.
 
-A body that comes with one read is never unfinished and is not counted. Any other is counted with its whole length as
-soon as some of it has come, so a body that was admitted can also end. A body without room waits, and its connection is
-not read meanwhile; connections take turns by address. A quarter is left to small bodies and to the beginnings of
-those that wait. While one waits, or half of that quarter is taken, the others have to end within `body_seconds`, so a
-slow client can't hold the memory.
+A body that arrives in one read is not counted. Any other is counted with its whole length at its first part, so an
+admitted body can always finish. A body above the limit waits, and its connection is not read meanwhile; connections
+take turns by address. A quarter is left to small bodies and to the beginnings of those that wait. While one waits, or
+half of that quarter is taken, the others have to end within `body_seconds`, so a slow client can't hold the memory.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ BOUNDED: Final = "longshore.bounded_uploads"
 
 
 @final
-class Upload:
+class PendingUpload:
     """One body that is being received."""
 
     __slots__ = ("address", "counted", "go_on", "received", "since", "size", "waits")
@@ -56,7 +55,7 @@ class Uploads:
         self._rest = 0
         """Bytes of small ones, and of the beginnings of those that wait."""
         self._seconds = limits.body_seconds
-        self._waiting: dict[str, deque[Upload]] = {}
+        self._waiting: dict[str, deque[PendingUpload]] = {}
         """By address, the next in turn first."""
 
     @property
@@ -74,8 +73,8 @@ class Uploads:
     def remove(self, size: int) -> None:
         self._rest -= size
 
-    def enter(self, upload: Upload) -> bool:
-        """Count an upload, or have it wait. False: not even what has come of it finds room."""
+    def enter(self, upload: PendingUpload) -> bool:
+        """Count an upload, or queue it. False: there is no room even for its first part."""
         if upload.large and not self._waiting and self._let_in(upload):
             return True
         count = upload.received if upload.large else upload.size
@@ -88,8 +87,8 @@ class Uploads:
             self._waiting.setdefault(upload.address, deque()).append(upload)
         return True
 
-    def leave(self, upload: Upload) -> None:
-        """It has ended, or was given up."""
+    def leave(self, upload: PendingUpload) -> None:
+        """Remove an upload that has ended or was given up."""
         if upload.waits:
             self._unqueue(upload)
         if upload.large and not upload.waits:
@@ -100,15 +99,15 @@ class Uploads:
         while self._waiting and self._let_next_in():
             pass
 
-    def overdue(self, upload: Upload, now: float) -> bool:
-        """Whether room has been short for too long while this one held some. Asked now and then."""
+    def overdue(self, upload: PendingUpload, now: float) -> bool:
+        """Whether memory has been short for too long while this upload held some. Checked at intervals."""
         short = self._waiting or self._rest > (self._most - self._most_large) // 2
         if upload.since is None or upload.waits or not short:
             upload.since = now
         return now - upload.since >= self._seconds
 
-    def _let_in(self, upload: Upload) -> bool:
-        """Count a large one with its whole length, if it fits; one that is larger than all the room, if it is alone."""
+    def _let_in(self, upload: PendingUpload) -> bool:
+        """Count a large body with its whole length, if it fits; one above the limit, if it is the only one."""
         size = min(upload.size, self._most_large)
         if self._large + size > self._most_large:
             return False
@@ -117,7 +116,7 @@ class Uploads:
         return True
 
     def _let_next_in(self) -> bool:
-        """Let in the one whose turn it is."""
+        """Admit the next upload in turn."""
         address, waiting = next(iter(self._waiting.items()))
         upload, begun = waiting[0], waiting[0].counted
         if not self._let_in(upload):
@@ -130,7 +129,7 @@ class Uploads:
         upload.go_on()
         return True
 
-    def _unqueue(self, upload: Upload) -> None:
+    def _unqueue(self, upload: PendingUpload) -> None:
         waiting = self._waiting[upload.address]
         waiting.remove(upload)
         if not waiting:

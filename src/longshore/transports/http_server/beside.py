@@ -1,4 +1,4 @@
-"""HTTP beside stdio, in one process and on one loop: for the console of a server whose client has started it."""
+"""HTTP in the process of a stdio server, on the same loop: for the console of a server that its client has started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HttpBeside:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to serve. What goes wrong is reported, and stdio goes on."""
+        """Start serving. Errors are reported, and stdio continues."""
         self._task = loop.create_task(self._run())
 
     async def _run(self) -> None:

@@ -1,5 +1,5 @@
 """One HTTP/1.1 connection: httptools parses, `Connection` orders requests and enforces deadlines and bounds, and an
-`Exchange` is one request and its response as an ASGI app sees them.
+`HttpExchange` is one request and its response as an ASGI app sees them.
 
 Deadlines are not timers. The listener checks every connection once a second while one of them is in a phase that must
 end soon (`check`), and ends a connection that is found in the same place for too long; so a request without trouble
@@ -37,7 +37,7 @@ import httptools
 
 from longshore.limits import Limits
 from longshore.transports.http.pending import RESPONSE, Deliverable, PendingResponse
-from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, Upload
+from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, PendingUpload
 
 if TYPE_CHECKING:
     from longshore.transports.http_server.listener import Listener
@@ -59,8 +59,11 @@ UNTIL_CLOSE: Final = -2
 """The same for a client of HTTP/1.0, which knows no chunks: the response ends with the connection."""
 
 Phase = Literal["new", "head", "body", "waiting", "working", "idle", "stalled", "lingering"]
-"""What a connection waits for: a first byte, the end of a head, more of a body, room for the body, the app, the next
-request, a reader that takes what it was sent, or a refused peer that leaves."""
+"""The phase of a connection.
+
+It waits for a first byte, the end of a head, more of a body, memory for the body, the app, the next request, a reader
+of its output, or the close of a refused peer.
+"""
 
 _JSON: Final = b"HTTP/1.1 200 OK\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
 _NO_BODY: Final = frozenset((204, 304))
@@ -71,7 +74,7 @@ _DISCARD: Final = cast("HeaderPairs", deque(maxlen=0))
 """Takes the headers after a chunked body and drops them: what was checked before the body must not change after it."""
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A request is malformed or too large, and its connection ends with this response."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -80,8 +83,8 @@ class Refused(Exception):
 
 
 @final
-class Exchange:
-    """Hands a request's body to the app and writes the app's response."""
+class HttpExchange:
+    """Passes a request's body to the app and writes the app's response."""
 
     __slots__ = (
         "_connection",
@@ -129,14 +132,14 @@ class Exchange:
     # -- called by the connection
 
     def take(self, body: bytes) -> int:
-        """Add a piece of the body. Gives how much of it waits for the app."""
+        """Add a piece of the body. Returns how much of it waits for the app."""
         self.body = self.body + body if self.body else body
         if self._waiter is not None:
             self._wake()
         return len(self.body)
 
     def finish(self) -> None:
-        """The request has come to its end."""
+        """Mark the request as complete."""
         self.more = False
         if self._waiter is not None:
             self._wake()
@@ -166,10 +169,10 @@ class Exchange:
         self._pending = pending
         self.body, self._delivered = b"", True
         pending.attach(self)
-        self._connection.read_on()  # or a hang-up would not be noticed
+        self._connection.read_on()  # otherwise a hang-up would not be noticed
 
     def respond(self, frame: bytes) -> bool:
-        """Write a JSON response. False: the client is behind with reading."""
+        """Write a JSON response. False: the client reads too slowly."""
         connection = self._connection
         if self.gone:
             return True
@@ -244,7 +247,7 @@ class Exchange:
         left = CHUNKED if self.scope["http_version"] == "1.1" else UNTIL_CLOSE
         lines = 3
         if self.more:
-            self.keep_alive = False  # the rest of the body is not waited for
+            self.keep_alive = False  # without waiting for the rest of the body
         for name, value in headers:
             if name == b"content-length":
                 left = int(value)
@@ -300,7 +303,7 @@ class Exchange:
 
 @final
 class Connection(Protocol):
-    """Reads requests, hands them to the app in turn, and lets neither side wait for ever."""
+    """Reads requests, passes them to the app in turn, and lets neither side wait forever."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -310,7 +313,7 @@ class Connection(Protocol):
         self._transport = cast("Transport", None)
         self._parser: Any = httptools.HttpRequestParser(self)
         self._scope: Message = {}
-        """What the scopes of all requests have in common."""
+        """The common part of the scopes of all requests."""
         self._address = ""
         """The client's IP address."""
         self._place_holder = ""
@@ -339,14 +342,14 @@ class Connection(Protocol):
         self._received = 0
         """Bytes of requests that did not come in one read."""
         self._counted = 0
-        """What `_received` was when a body last made progress."""
-        self._upload: Upload | None = None
+        """The value of `_received` when a body last made progress."""
+        self._upload: PendingUpload | None = None
         """The body that is being received, if it does not come in one read."""
         # requests and their responses
         self._requests = 0
-        self._exchange: Exchange | None = None
+        self._exchange: HttpExchange | None = None
         """The one that is being read or answered, or was last."""
-        self._unstarted: Exchange | None = None
+        self._unstarted: HttpExchange | None = None
         """A POST whose body is being read, before the app is called."""
         self.sent = 0
         # deadlines
@@ -375,7 +378,7 @@ class Connection(Protocol):
         if crowded is None:
             self._place_holder = self._address
             return
-        # While a refused peer reads that, it holds no place; such connections are bounded too.
+        # While a refused peer reads that, it does not count as a connection; such connections are bounded too.
         self.write(short_response(503, crowded))
         listener.connections.discard(self)
         if len(listener.leaving) < listener.limits.connections:
@@ -412,7 +415,7 @@ class Connection(Protocol):
             self._count(len(data))
 
     def _admit(self, data: bytes) -> bool:
-        """Whether this is to be read as HTTP. The first byte of a connection that is no blank may say otherwise."""
+        """Whether to read this as HTTP. The first byte of a connection that is no blank may indicate JSON lines."""
         first = data.lstrip()[:1]
         if self._discarding or (not first and self._listener.takes_lines):
             return False
@@ -423,36 +426,36 @@ class Connection(Protocol):
         return not jsonl
 
     def _count(self, size: int) -> None:
-        """Count a read after which the request goes on: what is not body must not grow without bound.
+        """Count the bytes of a read that are not body, which must not grow without bound.
 
-        Twice the limit, because the first read may be the end of an earlier request for the most part.
+        Twice the limit, because the first read may mostly be the end of an earlier request.
         """
         self._held += self._read_bytes
         self._received += size
         self._listener.look_soon()
         if self._held > 2 * self._most:
-            self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
+            self._refuse(self._too_long() if self._in_head else RefusedRequest(400, "chunks or trailers without end"))
         elif not (self._in_head or self._exchange is None or self._exchange.complete):
             self._hold(self._exchange, size)
 
-    def _hold(self, exchange: Exchange, size: int) -> None:
-        """Count a body that does not come in one read against what all of them may hold."""
+    def _hold(self, exchange: HttpExchange, size: int) -> None:
+        """Count a body that does not arrive in one read against the limit of all bodies."""
         upload, listener = self._upload, self._listener
         if upload is None:
             if not exchange.body:
                 return
-            # One in chunks counts as a small one until it is larger.
+            # A chunked one counts as a small one until it is larger.
             lengths = [int(value) for name, value in exchange.scope["headers"] if name == b"content-length"]
             length = min(lengths[0], listener.limits.frame_bytes) if lengths else SMALL_BYTES
-            upload = self._upload = Upload(self._address, length, len(exchange.body), self._resume_reading)
+            upload = self._upload = PendingUpload(self._address, length, len(exchange.body), self._resume_reading)
         else:
             upload.received += size
             if upload.received <= upload.size or upload.size > SMALL_BYTES:
                 return
-            listener.uploads.leave(upload)  # in chunks, and not small after all
+            listener.uploads.leave(upload)  # chunked, and not small after all
             upload.size = listener.limits.frame_bytes
         if not listener.uploads.enter(upload):
-            self._refuse(Refused(503, _FULL))
+            self._refuse(RefusedRequest(503, _FULL))
         elif upload.waits:
             self._pause_reading()
 
@@ -463,12 +466,12 @@ class Connection(Protocol):
 
     def _misread(self, problem: httptools.HttpParserError) -> None:
         cause = problem.__context__
-        if isinstance(cause, Refused):
+        if isinstance(cause, RefusedRequest):
             self._refuse(cause)
             return
         if not isinstance(cause, (type(None), httptools.HttpParserError, UnicodeError)):
             self.report("a request could not be read", cause)
-        self._refuse(Refused(400, "this is not a valid HTTP/1.1 request"))
+        self._refuse(RefusedRequest(400, "this is not a valid HTTP/1.1 request"))
 
     def _decline_upgrade(self, rest: bytes) -> None:
         """Read a request again without its offer of another protocol: Java's client offers HTTP/2 with its first one.
@@ -508,7 +511,7 @@ class Connection(Protocol):
         self._writable.clear()
 
     async def drain(self) -> None:
-        """Wait until the client takes more, or is gone."""
+        """Wait until the client reads more, or has closed."""
         writable = self.loop.create_future()
         self._writable.append(writable)
         await writable
@@ -532,7 +535,7 @@ class Connection(Protocol):
             self._expects = True
         elif name == b"transfer-encoding":
             if value.lower() != b"chunked" or self._chunked:  # proxies read other codings in different ways
-                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
+                raise RefusedRequest(400, "a body may be chunked, in HTTP/1.1, and nothing else")
             self._chunked = True
         self._headers.append((name, value))
 
@@ -544,12 +547,12 @@ class Connection(Protocol):
         if (self._held or self._read_bytes > most) and _head_bytes(method, self._url, headers) > most:
             raise self._too_long()
         if len(headers) > HEADERS:
-            raise Refused(431, f"a request has at most {HEADERS} headers")
+            raise RefusedRequest(431, f"a request has at most {HEADERS} headers")
         if current is not None and not current.complete:
-            raise Refused(400, "a request was sent before the answer to the last one")
+            raise RefusedRequest(400, "a request was sent before the answer to the last one")
         if parser.should_upgrade():
             if method == b"CONNECT":
-                raise Refused(400, "this server is no proxy")
+                raise RefusedRequest(400, "this server is no proxy")
             self._upgrading = True
             return
         self._headers = _DISCARD
@@ -558,29 +561,29 @@ class Connection(Protocol):
         scope["method"] = method.decode("ascii")
         if version != "1.1":
             if version != "1.0":
-                raise Refused(505, "this server speaks HTTP/1.1")
+                raise RefusedRequest(505, "this server speaks HTTP/1.1")
             if self._chunked:
-                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
+                raise RefusedRequest(400, "a body may be chunked, in HTTP/1.1, and nothing else")
             scope["http_version"] = version
         _set_target(scope, self._url)
         keep_alive = version == "1.1" and parser.should_keep_alive() and not self._listener.stopping
-        exchange = self._exchange = Exchange(self, scope, keep_alive, self._expects)
+        exchange = self._exchange = HttpExchange(self, scope, keep_alive, self._expects)
         if self._begin_post is not None and method == b"POST" and not exchange.expects:
             self._unstarted = exchange  # what is left of it is probably in the same read
         else:
             exchange.run_app()
 
-    def _too_long(self) -> Refused:
-        return Refused(431, f"the head of a request is at most {self._most:,} bytes")
+    def _too_long(self) -> RefusedRequest:
+        return RefusedRequest(431, f"the head of a request is at most {self._most:,} bytes")
 
-    def _start(self, exchange: Exchange) -> None:
-        """Answer a POST whose body has come, or will take a while."""
+    def _start(self, exchange: HttpExchange) -> None:
+        """Answer a POST whose body is complete, or will take a while."""
         self._unstarted = None
         if exchange.more or self._begin_post is None:
             exchange.run_app()
             return
         try:
-            # In a context of its own, as a task has: what a tool sets there is not for the next request.
+            # In a context of its own, like a task: variables set by a tool must not reach the next request.
             copy_context().run(self._begin_post, exchange)
         except Exception as problem:
             self.report(f"POST {exchange.scope['path']} failed", problem)
@@ -621,19 +624,19 @@ class Connection(Protocol):
         if self.read_paused and not (self._upload is not None and self._upload.waits):
             self._resume_reading()
 
-    def responded(self, exchange: Exchange) -> None:
+    def responded(self, exchange: HttpExchange) -> None:
         """Wait for the next request, or end, after a response is complete."""
         if (exchange.more or self._discarding) and not self._transport.is_closing():
-            self._linger()  # the client still sends, and should not lose the answer for that
+            self._linger()  # the client is still sending, and must not lose the answer for that
         elif not exchange.keep_alive:
             self._transport.close()
         elif self.read_paused:
             self._resume_reading()
 
     def fail(self, started: bool) -> None:
-        """The app did not answer, or not to the end."""
+        """End the response of an app that did not answer, or not completely."""
         if started:
-            self._transport.close()  # without the last chunk, so that the client sees that it is not whole
+            self._transport.close()  # without the last chunk, so that the client notices that it is incomplete
         else:
             self.write(short_response(500, "the server failed; its log says how"))
             self._linger()
@@ -643,8 +646,8 @@ class Connection(Protocol):
 
     # -- ending
 
-    def _refuse(self, refusal: Refused) -> None:
-        """Answer a request that can't be read on, and end the connection. An answer that is due is the last one."""
+    def _refuse(self, refusal: RefusedRequest) -> None:
+        """Answer a request that can't be read further, and end the connection after the pending answer."""
         self._unfinished = False
         self._release()
         current = self._exchange
@@ -683,7 +686,7 @@ class Connection(Protocol):
             self._exchange.keep_alive = False
 
     def cut(self) -> Any:
-        """The server has stopped. Gives the task that may still run, cancelled."""
+        """Abort the connection: the server has stopped. Returns the task that may still run, cancelled."""
         self._transport.abort()
         task = self._exchange.task if self._exchange is not None else None
         if task is None or task.done():
@@ -716,10 +719,10 @@ class Connection(Protocol):
         return ("idle" if exchange.complete else "working"), self._requests
 
     def check(self, now: float) -> bool:
-        """End what has been in one place for too long. True: it waits for the next request or for the app."""
+        """End a connection that made no progress for too long. True: it waits for the next request or for the app."""
         limits, place = self._listener.limits, self.place()
         if self._upload is not None and self._listener.uploads.overdue(self._upload, now):
-            self._refuse(Refused(503, f"others wait, and the body did not end within {limits.body_seconds:g} s"))
+            self._refuse(RefusedRequest(503, f"others wait, and the body did not end within {limits.body_seconds:g} s"))
             return False
         if place != self._place:
             self._place, self._since = place, now
@@ -736,12 +739,12 @@ class Connection(Protocol):
         """End the connection if a phase has lasted for too long without any progress."""
         match phase:
             case "new" | "head" if seconds >= limits.header_seconds:
-                self._refuse(Refused(408, f"no request within {limits.header_seconds:g} s"))
+                self._refuse(RefusedRequest(408, f"no request within {limits.header_seconds:g} s"))
             case "body" if seconds >= limits.body_seconds:
                 text = f"less than {limits.body_bytes:,} bytes of the body within {limits.body_seconds:g} s"
-                self._refuse(Refused(408, text))
+                self._refuse(RefusedRequest(408, text))
             case "waiting" if seconds >= limits.upload_seconds:
-                self._refuse(Refused(503, _FULL))
+                self._refuse(RefusedRequest(503, _FULL))
             case "idle" if seconds >= limits.idle_seconds:
                 self._transport.close()
             case "stalled" if seconds >= limits.stall_seconds:
@@ -772,7 +775,7 @@ def date_header(second: int) -> bytes:
 
 
 def short_response(status: int, text: str) -> bytes:
-    """A whole response that is made without the app, and after which the connection closes."""
+    """A whole response without the app, after which the connection closes."""
     body = text.encode() + b"\n"
     head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
     retry = b"retry-after: 1\r\n" if status == 503 else b""
@@ -802,7 +805,7 @@ def _set_target(scope: Message, url: bytes) -> None:
         if not url.startswith(b"/") and url != b"*":
             # `GET http://host/path`: the host in the target counts, whatever the Host header says.
             if not parsed.host:
-                raise Refused(400, "a request names a path on this server")
+                raise RefusedRequest(400, "a request names a path on this server")
             authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
             headers = scope["headers"]
             headers[:] = [(name, value) for name, value in headers if name != b"host"] + [(b"host", authority)]

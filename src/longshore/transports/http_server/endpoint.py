@@ -60,8 +60,8 @@ def open_endpoint(
 ) -> tuple[Endpoint, list[socket.socket]]:
     """Check the configuration, bind the sockets, and choose the token and the store that workers share.
 
-    `makes_token`: the server makes a token for itself if none is configured; `console`: it makes one for its console
-    then. Raises ConfigError.
+    `makes_token`: the server makes a token for itself if none is configured; `console`: also for its console. Raises
+    ConfigError.
     """
     http, auth, token, has_token = config.http, auth_of(config), None, False
     if auth.mode != "off":
@@ -86,7 +86,7 @@ def open_endpoint(
 
 
 def _check(config: Config, has_token: bool, requires_token: bool) -> None:
-    """Refuse a configuration that lets in more callers than its owner thinks, or that workers can't share."""
+    """Refuse a configuration that admits more callers than intended, or that workers can't share."""
     http = config.http
     if not (has_token or http.allow_unauthenticated_remote) and not all(
         is_loopback(str(address[0])) for _, address in find_addresses(http.host, http.port)

@@ -74,7 +74,7 @@ class JsonlConnection(Link):
             self._take(self._framer.feed(data))
 
     def eof_received(self) -> bool:
-        """The peer sends no more. Calls in flight may finish, for as long as on stdio."""
+        """Handle the end of the peer's input. Calls in flight may finish, for as long as on stdio."""
         self._take(self._framer.close())
         if not self._ended:
             self._listener.loop.call_later(self._engine.limits.eof_grace_seconds, self._give_up)
@@ -145,7 +145,7 @@ class JsonlConnection(Link):
             self._listener.loop.call_soon(self._read_on)
 
     def _read_on(self) -> None:
-        """Begin what waits, handle the frames that were read, and read on, as far as the peer reads."""
+        """Begin waiting calls, handle the frames that were read, and continue to read, as far as the peer reads."""
         self.session.proceed()
         self._take([])
         if self.congested or self._transport.is_closing():
@@ -157,7 +157,7 @@ class JsonlConnection(Link):
     # -- ending
 
     def retire(self) -> None:
-        """Read no more, and close when the calls in flight have finished."""
+        """Stop reading, and close when the calls in flight have finished."""
         self._ended = True
         self._engine.detach(self)
         self._close_if_done()
@@ -182,7 +182,7 @@ class JsonlConnection(Link):
         self._engine.recording.session_closed(self)
 
     def check(self, now: float) -> bool:
-        """Abort the connection of a peer that reads nothing. True: nothing waits to be read."""
+        """Abort the connection of a peer that reads nothing. True: all output was read."""
         waiting = self._transport.get_write_buffer_size()
         if not waiting or self._taken != self._sent - waiting:
             self._taken, self._since = self._sent - waiting, now
@@ -192,7 +192,7 @@ class JsonlConnection(Link):
         return not waiting
 
     def _close_if_idle(self, now: float) -> None:
-        """Close the connection of a peer without a handshake that sends nothing more. `nc` waits for that."""
+        """Close the connection of a peer without a handshake that sends no more. `nc` waits for that."""
         progress = self._received, self._sent
         if progress != self._progress or self.session.is_busy:
             self._progress, self._idle_since = progress, now

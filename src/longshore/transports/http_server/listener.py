@@ -1,4 +1,4 @@
-"""The connections of one process: what they share, and the one timer that enforces their deadlines."""
+"""The connections of one process: their shared state, and the one timer that enforces their deadlines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OpenConnection(Protocol):
     """A connection, of HTTP or of JSON-RPC lines."""
 
     def check(self, now: float) -> bool:
-        """End what has been in one place for too long. True: it is idle, and may be checked less often."""
+        """End a connection that made no progress for too long. True: it is idle, and may be checked less often."""
         ...
 
     def retire(self) -> None: ...
@@ -55,7 +55,7 @@ class Listener:
         lines: Engine | None = None,
         lines_principal: Principal = LOCAL,
     ) -> None:
-        """`lines` handles JSON-RPC lines, which are sent by `lines_principal`; None: they are not taken."""
+        """`lines` handles JSON-RPC lines, which are sent by `lines_principal`; None: they are refused."""
         self.app = app
         self.begin_post: Callable[[Any], None] | None = getattr(app, "begin_post", None)
         """Answers a POST whose body is complete; None for an app that is not ours, which is run in a task."""
@@ -95,7 +95,7 @@ class Listener:
                 backlog=BACKLOG,
                 ssl=tls,
                 ssl_handshake_timeout=self.limits.header_seconds if tls else None,
-                # From `close` on, for all that was written: under TLS nobody sees how much of it waits.
+                # For all output from `close` on: under TLS its amount is unknown.
                 ssl_shutdown_timeout=self.limits.stall_seconds if tls else None,
             )
             self._servers.append(server)
@@ -106,7 +106,7 @@ class Listener:
         return Connection(self)
 
     def enter(self, peer: str) -> str | None:
-        """Count a new connection from this address. Gives the reason if it is refused."""
+        """Count a new connection from this address. Returns the reason of a refusal."""
         limits = self.limits
         if len(self.connections) > limits.connections:
             return f"all {limits.connections:,} connections are taken; try again later"
@@ -168,11 +168,11 @@ class Listener:
             connection.retire()
 
     def cut(self) -> list[Any]:
-        """Abort the connections that are left. Gives the tasks that still ran, cancelled."""
+        """Abort the remaining connections. Returns the tasks that still ran, cancelled."""
         return [task for connection in (*self.connections, *self.leaving) if (task := connection.cut()) is not None]
 
     def end(self) -> None:
-        """Stop the timer. For a loop that goes on."""
+        """Stop the timer, for a loop that continues."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()

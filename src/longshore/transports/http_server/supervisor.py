@@ -1,12 +1,12 @@
 """`serve --http`: one process that serves, or a supervisor of several workers.
 
-Stopping takes no longer than the grace and a moment, and what a toolset asks for by `stop_seconds`. Nothing new is
-accepted; calls in flight may finish; the others are answered with an error, streams with their last event; then
-connections close. A watchdog ends a process that does not end by then.
+Stopping takes little longer than the grace and the `stop_seconds` of the toolsets. Nothing new is accepted; calls in
+flight may finish; the others are answered with an error, streams with their last event; then connections close. A
+watchdog ends a process that does not end by then.
 
-A worker is the same command, started again, on sockets that the supervisor has bound. Started anew and not forked: a
-fork of a process with threads inherits their locks. A worker that ends is replaced, each time after a longer pause if
-it ends at once, until that is hopeless.
+A worker is the same command, started again, on sockets that the supervisor has bound. It is not forked: a fork of a
+process with threads inherits their locks. A worker that ends is replaced, after a longer pause each time that it ends
+at once, up to a limit.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _supervise(served: Served, endpoint: Endpoint, sockets: list[socket.socket])
 
 
 def _process(engine: Engine, seconds: float, extra_seconds: Callable[[], float] = float) -> Process:
-    """Handle the signals, with a watchdog that ends the process after so long."""
+    """Handle the signals, with a watchdog that ends the process after a deadline."""
     process = Process(replace(engine.limits, stop_seconds=seconds), extra_seconds)
     process.install()
     return process
@@ -241,7 +241,7 @@ class HttpServer:
             self._engine.recorder.problem("warning", "the store could not be closed", problem)
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log an exception that the loop caught. A connection that broke is no error."""
+        """Log an exception that the loop caught. A broken connection is no error."""
         problem = context.get("exception")
         level: Level = "debug" if isinstance(problem, OSError) else "error"
         self._engine.recorder.problem(level, str(context.get("message", "something failed")), problem)
@@ -293,7 +293,7 @@ class Worker:
         """When it was found closed."""
         self.report_end: Callable[[int | None], None] = lambda _: None
         """Records its end."""
-        with suppress(OSError):  # it has ended, which `_reap` notices
+        with suppress(OSError):  # the worker has ended, which `_reap` notices
             self.control.sendall(msgspec.json.encode(worker_config) + b"\n")
 
     def read_control(self) -> None:
@@ -350,7 +350,7 @@ class Supervisor:
             os.write(self._waker, b"!")
 
     def run(self, seconds: float) -> None:
-        """Keep the workers running until `stop`; then they have so many seconds to end."""
+        """Keep the workers running until `stop`; then wait for their end within the deadline."""
         before = signal.signal(signal.SIGCHLD, self._interrupt)
         try:
             while not self._stopping:
@@ -409,7 +409,7 @@ class Supervisor:
         return ended
 
     def _count_failure(self, worker: Worker) -> None:
-        """Decide when a worker that has ended is replaced. Raises if that is hopeless.
+        """Decide when a worker that has ended is replaced. Raises after too many failures.
 
         Workers that ran when one was counted share its cause, and count once.
         """
@@ -469,7 +469,7 @@ def read_worker_config() -> tuple[WorkerConfig, socket.socket] | None:
     try:
         control = socket.socket(fileno=int(number))
     except (OSError, ValueError):
-        return None  # a worker's child that was started before the worker came to this
+        return None  # a child of a worker, started before the worker read its configuration
     control.set_inheritable(False)
     control.settimeout(_CONFIG_SECONDS)
     sent = b""

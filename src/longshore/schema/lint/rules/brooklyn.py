@@ -68,7 +68,7 @@ def _mend_category(tool: Json) -> Json:
     return {**tool, "_meta": {**meta, "longshore/category": kebab}} if kebab else tool
 
 
-# -- what a tool says and declares
+# -- the texts and declarations of a tool
 
 _TAG: Final = re.compile(r"\A(?:\[[^\]]{1,40}\]|\([^)]{1,40}\))[\s:]*(?=\S)")
 """“[DEPRECATED]” or “(beta)” before the sentence."""
@@ -136,7 +136,7 @@ def _check_present(tool: LintedTool) -> Iterator[RuleFault]:
         yield RuleFault("the tool has no category", fix=fix)
 
 
-# -- what a parameter says
+# -- the texts of a parameter
 
 _EMPTY: Final = re.compile(
     "an?|the|of|for|to|value|parameter|argument|input|option|field|string|number|integer|boolean|object|array|optional"

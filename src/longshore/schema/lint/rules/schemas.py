@@ -27,7 +27,7 @@ _SAYS_INSIDE: Final = frozenset(
 
 
 def is_opaque(schema: Json) -> bool:
-    """Whether it accepts objects and doesn't say what is in them."""
+    """Whether it accepts objects and doesn't describe their properties."""
     return has_type(schema, "object") and _SAYS_INSIDE.isdisjoint(schema)
 
 
@@ -187,7 +187,7 @@ def _check_contradictions(tool: LintedTool) -> Iterator[RuleFault]:
 
 
 def _find_undescribed(node: SchemaNode) -> Iterator[RuleFault]:
-    """Names in `required` that `properties` beside it lacks, unless another keyword may describe them."""
+    """Names in `required` that `properties` in the same schema lacks, unless another keyword may describe them."""
     required, properties = node.schema.get("required"), node.schema.get("properties", {})
     if not is_array(required) or not is_object(properties) or not _BRANCHES.isdisjoint(node.schema):
         return
@@ -264,7 +264,7 @@ def _without_patterns(schema: Json) -> Json:
 
 
 def _is_reported(tool: LintedTool, key: str) -> bool:
-    """Whether another rule reports what is wrong with this schema."""
+    """Whether another rule reports the fault of this schema."""
     paths = [each.path for check in (_check_types, _check_references) for each in check(tool)]
     paths += [node.path for node in tool.nodes() if not isinstance(node.schema, (dict, bool))]
     return any(path.startswith(key) for path in paths)

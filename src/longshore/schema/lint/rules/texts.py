@@ -117,7 +117,7 @@ _NOTHING: Final = "(?!)"
 
 
 def _find_unsaid(parameter: ToolParameter, tool: LintedTool) -> dict[str, Any]:
-    """The constraints of a parameter that neither its description nor the tool's says."""
+    """The constraints of a parameter that neither its description nor the tool's mentions."""
     items = [part["items"] for part in parameter.parts if is_object(part.get("items"))]
     described = (as_text(part.get("description"))[:READ] for part in (*parameter.parts, *items))
     own, others = "\n".join((parameter.name[:READ], *described)).lower(), tool.description[:READ].lower()
@@ -127,9 +127,9 @@ def _find_unsaid(parameter: ToolParameter, tool: LintedTool) -> dict[str, Any]:
 
 
 def _is_said(key: str, value: Any, own: str, others: str) -> bool:
-    """Whether the own text of a parameter, or the text of its tool, says this constraint.
+    """Whether the description of a parameter or its tool mentions this constraint.
 
-    An invalid value is another rule's affair. An empty default is what a model expects.
+    Another rule checks invalid values. A model expects an empty default.
     """
     if key == "default" and (not value or _SAYS_DEFAULT.search(own)):
         return True
@@ -147,12 +147,12 @@ def _is_said(key: str, value: Any, own: str, others: str) -> bool:
         return True
     try:
         scaled = {round(abs(value) / scale, _PLACES) for scale in _SCALES}
-    except OverflowError:  # an integer that no text says either
+    except OverflowError:  # an integer that no text mentions either
         return False
     return not scaled.isdisjoint(_find_numbers(own) | _find_numbers(others))
 
 
-@lru_cache(16)  # every parameter asks for the numbers of its tool's description
+@lru_cache(16)  # every parameter needs the numbers of its tool's description
 def _find_numbers(text: str) -> frozenset[float]:
     """The numbers in a text, in digits or in words."""
     digits = {float(found) for found in _NUMBER.findall(_GROUPED.sub("", text))}
@@ -244,7 +244,7 @@ def _is_unbounded(output: Any) -> bool:
         return True
     values = [each for each in as_object(output.get("properties")).values() if is_object(each)]
     inner = [part for each in values for part in find_parts(each, output)]
-    if len(inner) == 1 and inner[0].get("type") == "string":  # nothing but a text
+    if len(inner) == 1 and inner[0].get("type") == "string":  # only a text
         return inner[0].keys().isdisjoint(("maxLength", "enum", "const", "format"))
     return any(part.get("type") == "array" and "maxItems" not in part for part in inner)
 
