@@ -105,6 +105,7 @@ HERE = [
     ("evolution", "$ longshore schema snapshot"),
     ("http-endpoints", "$ curl "),
     ("install", "$ longshore install "),
+    ("security", "$ longshore trust"),
     ("seeds", "from browseros.mcp "),
     ("serving", "$ echo "),
     ("telemetry", "from longshore"),
@@ -213,6 +214,13 @@ def test_the_sources_of_values(tmp_path: Path, env: dict[str, str]) -> None:
     [(command, shown)] = commands(block("configuration", "$ longshore config show"))
     done = shell(command, tmp_path, env)
     assert matches(" ".join(shown.split()), " ".join(done.stdout.split())), done.stdout + done.stderr
+
+
+def test_the_trusted_file(tmp_path: Path, env: dict[str, str]) -> None:
+    (tmp_path / "longshore.toml").write_text("[server]\ntimeout = 60\n")
+    [(command, shown)] = commands(block("security", "$ longshore trust"))
+    done = shell(command, tmp_path, env)
+    assert done.stdout.replace(str(tmp_path), "/home/me/project").strip() == shown.strip(), done.stdout + done.stderr
 
 
 def test_the_request_from_a_shell(tmp_path: Path, env: dict[str, str]) -> None:

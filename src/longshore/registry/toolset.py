@@ -85,6 +85,7 @@ class Toolset:
         return None
 
     def check_watch(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
+        """Called before a client subscribes to one of its resources. Raises ToolError to refuse it."""
         return None
 
     def watched(self, uri: str) -> Awaitable[None] | None:  # noqa: ARG002
