@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from longshore import Limits
-from longshore.transports.http.uploads import SMALL_BYTES, Upload, Uploads
+from longshore.transports.http.uploads import SMALL_BYTES, PendingUpload, Uploads
 from posting import call, encode, modern, modern_headers
 from serving import Connection, Exchange, eventually
 
@@ -21,8 +21,8 @@ ROOM = MOST - MOST // 4
 """What large bodies may take of it."""
 
 
-def upload(size: int, received: int = 1, address: str = "a") -> Upload:
-    return Upload(address, size, received, lambda: None)
+def upload(size: int, received: int = 1, address: str = "a") -> PendingUpload:
+    return PendingUpload(address, size, received, lambda: None)
 
 
 def uploads(most: int = MOST) -> Uploads:

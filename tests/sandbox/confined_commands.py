@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from longshore.sandbox.launch import Launch, Level, Limits
 from longshore.sandbox.levels import Sandbox, make_sandbox
-from longshore.sandbox.mechanisms import Host, detect_host
+from longshore.sandbox.mechanisms import HostMechanisms, detect_host
 
 SECONDS = 60.0
 PYTHON = os.path.realpath(sys.executable)
@@ -48,7 +48,7 @@ class Done(NamedTuple):
     text: str
 
 
-def host_with(mechanism: str) -> Host:
+def host_with(mechanism: str) -> HostMechanisms:
     """This machine, with one of the two ways of confining."""
     host = detect_host()
     assert not isinstance(host.bubblewrap, str), f"install bubblewrap: {host.bubblewrap}"
@@ -71,7 +71,7 @@ class Place:
         level: Level = "workspace",
         mechanism: str = "bubblewrap",
         limits: Limits = Limits(),  # noqa: B008 - a frozen record
-        host: Host | None = None,
+        host: HostMechanisms | None = None,
         read_paths: Sequence[str] = (sys.base_prefix,),
     ) -> Sandbox:
         host = host or host_with(mechanism)

@@ -33,10 +33,10 @@ class Member(Struct, frozen=True):
 
     key: str
     start: int
-    value: Node
+    value: JsonNode
 
 
-class Node(Struct, frozen=True):
+class JsonNode(Struct, frozen=True):
     """A value and its place in the text."""
 
     start: int
@@ -44,7 +44,7 @@ class Node(Struct, frozen=True):
     kind: str
     """`{`, `[` or empty for a scalar."""
     scalar: Any = None
-    items: tuple[Node, ...] = ()
+    items: tuple[JsonNode, ...] = ()
     members: tuple[Member, ...] = ()
 
 
@@ -119,7 +119,7 @@ def remove(text: str, path: Sequence[str]) -> str:
 # -- inserting
 
 
-def _insert(text: str, node: Node, key: str, value: str, unit: str, eol: str) -> str:
+def _insert(text: str, node: JsonNode, key: str, value: str, unit: str, eol: str) -> str:
     """A new last member of an object, in the object's own style."""
     name = _quote(key)
     inner = text[node.start + 1 : node.end - 1]
@@ -168,7 +168,7 @@ def _indent_at(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _begins_line(text: str, node: Node) -> bool:
+def _begins_line(text: str, node: JsonNode) -> bool:
     """Whether the first member of an object is the first text of its line."""
     if not node.members:
         return False
@@ -184,7 +184,7 @@ def _comma_after(text: str, at: int) -> int | None:
     return found.start() if found is not None and found["mark"] == "," else None
 
 
-def _member(text: str, node: Node, key: str) -> Member | None:
+def _member(text: str, node: JsonNode, key: str) -> Member | None:
     if node.kind != "{":
         _fail(text, node.start, "expected an object")
     found = [each for each in node.members if each.key == key]
@@ -196,7 +196,7 @@ def _member(text: str, node: Node, key: str) -> Member | None:
 # -- parsing
 
 
-def _parse(text: str) -> Node | None:
+def _parse(text: str) -> JsonNode | None:
     """The root object; None for a file of only spaces and comments."""
     parser = _Parser(text)
     if parser.is_at_end():
@@ -237,7 +237,7 @@ class _Parser:
         self._kind, self._word = str(found.lastgroup), found[0]
         self.start, self.at = found.start(), found.end()
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsonNode:
         start, kind, word = self.start, self._kind, self._word
         if depth > DEPTH:
             _fail(self._text, start, f"more than {DEPTH} levels")
@@ -251,9 +251,9 @@ class _Parser:
         except (msgspec.DecodeError, ValueError):
             _fail(self._text, start, f"{word[:40]} is no JSON")
         self._advance()
-        return Node(start, start + len(word), "", scalar)
+        return JsonNode(start, start + len(word), "", scalar)
 
-    def _object(self, start: int, depth: int) -> Node:
+    def _object(self, start: int, depth: int) -> JsonNode:
         members: list[Member] = []
         self._advance()
         while self._word != "}":
@@ -266,17 +266,17 @@ class _Parser:
             self._separator("}")
         end = self.start + 1
         self._advance()
-        return Node(start, end, "{", members=tuple(members))
+        return JsonNode(start, end, "{", members=tuple(members))
 
-    def _array(self, start: int, depth: int) -> Node:
-        items: list[Node] = []
+    def _array(self, start: int, depth: int) -> JsonNode:
+        items: list[JsonNode] = []
         self._advance()
         while self._word != "]":
             items.append(self.value(depth + 1))
             self._separator("]")
         end = self.start + 1
         self._advance()
-        return Node(start, end, "[", items=tuple(items))
+        return JsonNode(start, end, "[", items=tuple(items))
 
     def _separator(self, close: str) -> None:
         if self._word != close or self._kind != "mark":
@@ -289,7 +289,7 @@ class _Parser:
         self._advance()
 
 
-def _data(node: Node) -> Any:
+def _data(node: JsonNode) -> Any:
     if node.kind == "{":
         return {each.key: _data(each.value) for each in node.members}
     return [_data(each) for each in node.items] if node.kind == "[" else node.scalar

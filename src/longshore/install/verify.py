@@ -16,7 +16,7 @@ SECONDS = 30.0
 """As long as Claude Code waits."""
 
 
-class Verified(Struct, frozen=True):
+class VerifiedServer(Struct, frozen=True):
     """The identity and tools of a server that answered."""
 
     name: str
@@ -36,16 +36,16 @@ def read_back(slot: Slot) -> ConfiguredServer:
     return ConfiguredServer(slot.name, slot.file, found)
 
 
-def verify(slot: Slot) -> Verified:
+def verify(slot: Slot) -> VerifiedServer:
     """Start or reach the server by its entry, and list its tools. Raises ConfigError and ClientError."""
     entry = read_back(slot).entry()
 
-    async def connect() -> Verified:
+    async def connect() -> VerifiedServer:
         start = monotonic()
         async with Client(entry, name=slot.name, timeout=SECONDS, reconnect=False) as client:
             seconds = monotonic() - start
             server = client.server
             tools = await client.list_tools() if server.can("tools") else []
-            return Verified(server.name, server.version, server.revision, len(tools), seconds)
+            return VerifiedServer(server.name, server.version, server.revision, len(tools), seconds)
 
     return asyncio.run(connect())

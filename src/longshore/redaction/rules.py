@@ -27,7 +27,7 @@ MARKER: Final = "[secret removed]"
 Place = Literal["anywhere", "at the needle", "at the line of the needle"]
 
 
-class Rule(NamedTuple):
+class RedactionRule(NamedTuple):
     needles: tuple[str, ...]
     """In lower case. The expression is tried only on texts that have one of them: most have none."""
     pattern: str
@@ -170,7 +170,7 @@ _BARE: Final = (
 _TO_THE_END: Final = rf"""{_UNMARKED}(?P<secret>(?!["'`])[^\s"'`][^\s]{{5,999}}?)[ \t]*(?:[ \t]\#.*)?$"""
 
 RULES: Final = (
-    Rule(
+    RedactionRule(
         ("-----begin ", "---- begin "),
         (
             r"----[- ]BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
@@ -181,27 +181,27 @@ RULES: Final = (
         ),
         _has_key_data,
     ),
-    Rule(
+    RedactionRule(
         ("private-lines:",),
         (r"Private-Lines: [0-9]{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{16,}\s{0,9}){1,100})"),
     ),
-    *(Rule(needles, rf"(?<![A-Za-z0-9]){start}{rest}(?![A-Za-z0-9])") for needles, start, rest in _KEYS),
-    Rule(("$", "}"), _HASHES),
-    Rule(('"kty"',), (r'"(?:d|p|q|k)"\s*:\s*"(?P<secret>[\w-]{20,2000})"')),
-    Rule(
+    *(RedactionRule(needles, rf"(?<![A-Za-z0-9]){start}{rest}(?![A-Za-z0-9])") for needles, start, rest in _KEYS),
+    RedactionRule(("$", "}"), _HASHES),
+    RedactionRule(('"kty"',), (r'"(?:d|p|q|k)"\s*:\s*"(?P<secret>[\w-]{20,2000})"')),
+    RedactionRule(
         ("://",),
         (r"://[^\s/?#@:\"'`<>]{0,100}:(?![0-9]{1,5}[/?#])(?P<secret>[^\s/\"'`<>]{1,300})@(?=[\w\[$.{-])"),
         _is_url_password,
     ),
-    Rule(("://",), (r"://(?P<secret>[^\s/?#@:\"'`<>]{16,300}):?@(?=[\w\[])"), _is_user_secret),
-    Rule(
+    RedactionRule(("://",), (r"://(?P<secret>[^\s/?#@:\"'`<>]{16,300}):?@(?=[\w\[])"), _is_user_secret),
+    RedactionRule(
         ("bearer", "basic ", "authorization"),
         (
             r"(?i:\b(?:bearer|basic|authorization:[ \t]{0,4}token)[ \t]{1,4})(?P<secret>[A-Za-z0-9+/=._~-]{12,2000})"
         ),
         is_random,
     ),
-    Rule(  # of connection strings and URLs
+    RedactionRule(  # of connection strings and URLs
         ("password=", "pwd=", "key=", "sig=", "token=", "secret="),
         (
             r"(?i:[;?&](?:password|pwd|sig|\w{0,20}token|\w{0,20}secret|\w{0,20}key)=)(?P<secret>[^\s;&\"'#]{6,300})"
@@ -209,13 +209,13 @@ RULES: Final = (
         _is_no_placeholder,
     ),
     # Whole lines, then literals, then anything of a sufficient shape.
-    Rule(
+    RedactionRule(
         _PASSWORD_NEEDLES,
         (rf"(?m)[ \t]*(?:[-*][ \t]+)?[\w.-]{{0,60}}{_PASSWORD}:[ \t]+{_TO_THE_END}"),
         is_bare_password,
         "at the line of the needle",
     ),
-    Rule(
+    RedactionRule(
         _PASSWORD_NEEDLES,
         (
             rf"(?m)(?:(?:export|ENV|ARG)[ \t]+)?[\w./:-]{{0,60}}{_PASSWORD}[ \t]{{0,8}}=[ \t]{{0,8}}{_TO_THE_END}"
@@ -223,13 +223,13 @@ RULES: Final = (
         is_bare_password,
         "at the line of the needle",
     ),
-    Rule(
+    RedactionRule(
         ("passphrase",),
         (r"(?mi:passphrase[ \t]*[:=])[ \t]*(?P<secret>[a-z]{2,}(?: [a-z]{2,}){2,20})$"),
         is_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("pass", "pwd", "--"),
         (
             rf"(?:(?:PASS(?:WORD|WD|PHRASE)?|PWD){_SUFFIX}=|--[\w. -]{{0,40}}?{_PASSWORD}=)"
@@ -238,7 +238,7 @@ RULES: Final = (
         is_bare_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         (*_PASSWORD_NEEDLES, "env ", "set", "--"),
         (
             rf"(?:--[\w-]{{0,40}}?{_PASSWORD}[ ]|(?:ENV|set\w*(?:[ ]-\w{{1,3}}){{0,2}})[ ]\w{{0,60}}?{_PASSWORD}[ ]"
@@ -248,19 +248,19 @@ RULES: Final = (
         is_mixed_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("password", "identified by"),
         (rf"(?:PASSWORD|(?i:identified by))[ ]{_QUOTED}"),
         is_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("mysql", "mariadb"),
         (r"(?:mysql|mariadb)[^\n]{0,200}?[ ]-p(?P<secret>[^\s\"'`]{4,100})"),
         is_mixed_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("curl",),
         (
             r"curl\b[^\n]{0,300}?[ ](?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<secret>[^\s\"']{4,300})"
@@ -268,14 +268,14 @@ RULES: Final = (
         is_bare_password,
         "at the needle",
     ),
-    Rule(
+    RedactionRule(
         ("auth",),
         (rf"(?i:auth)\w{{0,20}}[ \t]*=[ \t]*\w{{0,30}}\([ \t]*[\"'][^\"'\n]{{0,100}}[\"'],[ \t]*{_QUOTED}"),
         is_password,
         "at the needle",
     ),
     *(
-        Rule(needles, expression, accept, "at the needle")
+        RedactionRule(needles, expression, accept, "at the needle")
         for needles, expression, accept in (
             (_PASSWORD_NEEDLES, _PASSWORD + _ASSIGNED + _QUOTED, is_password),
             (_PASSWORD_NEEDLES, _PASSWORD + _ELSEWHERE + _QUOTED, is_password),

@@ -12,7 +12,7 @@ from functools import cache
 from string import ascii_uppercase
 from typing import Final
 
-from longshore.redaction.rules import MARKER, RULES, Rule
+from longshore.redaction.rules import MARKER, RULES, RedactionRule
 
 VERSION: Final = 2
 """Of the rules: files are read again with others."""
@@ -33,7 +33,7 @@ def remove_secrets(text: str) -> tuple[str, int]:
     return text, removed
 
 
-def _apply(rule: Rule, text: str, lowered: str) -> tuple[str, int]:
+def _apply(rule: RedactionRule, text: str, lowered: str) -> tuple[str, int]:
     parts, count, done = list[str](), 0, 0
     for found in _matches(rule, text, lowered):
         groups = found.groupdict()
@@ -47,7 +47,7 @@ def _apply(rule: Rule, text: str, lowered: str) -> tuple[str, int]:
     return ("".join((*parts, text[done:])), count) if count else (text, 0)
 
 
-def _matches(rule: Rule, text: str, lowered: str) -> Iterator[re.Match[str]]:
+def _matches(rule: RedactionRule, text: str, lowered: str) -> Iterator[re.Match[str]]:
     """Possible credentials. The search continues at needles within a match: a value can be the name of the next one."""
     pattern = _compile(rule.pattern)
     if rule.begins == "anywhere":

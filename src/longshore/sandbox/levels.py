@@ -31,7 +31,7 @@ from longshore.sandbox.descendants import reap
 from longshore.sandbox.environment import STARTER, command_environment
 from longshore.sandbox.git_identity import write_git_settings
 from longshore.sandbox.launch import Launch, Level, Limits
-from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, Host, bubblewrap_fix, detect_host
+from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, HostMechanisms, bubblewrap_fix, detect_host
 from longshore.sandbox.rlimits import Rlimits, process_limits, user_processes
 from longshore.sandbox.roots import merge
 from longshore.sandbox.seccomp import key_filter
@@ -63,7 +63,7 @@ def make_sandbox(
     limits: Limits = DEFAULT_LIMITS,
     read_paths: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
-    host: Host | None = None,
+    host: HostMechanisms | None = None,
 ) -> Sandbox:
     """A sandbox of this level. Raises SandboxUnavailable if this machine can't enforce it."""
     host = host or detect_host()
@@ -108,7 +108,7 @@ class Sandbox:
     """One level of confinement, which this machine can enforce."""
 
     def __init__(
-        self, level: Level, limits: Limits, read_paths: Sequence[str], environ: Mapping[str, str], host: Host
+        self, level: Level, limits: Limits, read_paths: Sequence[str], environ: Mapping[str, str], host: HostMechanisms
     ) -> None:
         self.level: Final = level
         self._limits, self._environ, self._read_paths, self._host = limits, environ, tuple(read_paths), host

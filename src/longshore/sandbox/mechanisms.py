@@ -25,7 +25,7 @@ NEWER_KERNEL: Final = "install bubblewrap, or use Linux 6.12 or newer with landl
 CGROUPS: Final = "run the server as a service of systemd with Delegate=yes, or make its cgroup writable"
 
 
-class Host(Struct, frozen=True):
+class HostMechanisms(Struct, frozen=True):
     """The mechanisms of this machine for confining commands; for a missing one, a sentence with the reason."""
 
     bubblewrap: Bubblewrap | str
@@ -48,12 +48,12 @@ class Mechanism(Struct, frozen=True):
 
 
 @cache
-def detect_host() -> Host:
+def detect_host() -> HostMechanisms:
     """Try each mechanism."""
     if sys.platform != "linux":
-        return Host("bubblewrap needs Linux", 0, False, False, "cgroups need Linux", os.geteuid() == 0)
+        return HostMechanisms("bubblewrap needs Linux", 0, False, False, "cgroups need Linux", os.geteuid() == 0)
     kernel = (landlock.version(), seccomp.is_available(), _may_have_mounts())
-    return Host(find_bubblewrap(), *kernel, find_cgroups(), os.geteuid() == 0)
+    return HostMechanisms(find_bubblewrap(), *kernel, find_cgroups(), os.geteuid() == 0)
 
 
 def _may_have_mounts() -> bool:
@@ -69,7 +69,7 @@ def _may_have_mounts() -> bool:
     return done.returncode == 0
 
 
-def mechanisms(host: Host | None = None) -> tuple[Mechanism, ...]:
+def mechanisms(host: HostMechanisms | None = None) -> tuple[Mechanism, ...]:
     """Describe each mechanism of a machine, by default of this one."""
     host = host or detect_host()
     return (
@@ -97,7 +97,7 @@ def mechanisms(host: Host | None = None) -> tuple[Mechanism, ...]:
     )
 
 
-def _describe_bubblewrap(host: Host) -> Mechanism:
+def _describe_bubblewrap(host: HostMechanisms) -> Mechanism:
     if isinstance(host.bubblewrap, Bubblewrap):
         return Mechanism("bubblewrap", True, f"{host.bubblewrap.program} {'.'.join(map(str, host.bubblewrap.version))}")
     return Mechanism("bubblewrap", False, host.bubblewrap, bubblewrap_fix(host.bubblewrap))
@@ -108,7 +108,7 @@ def bubblewrap_fix(problem: str) -> str:
     return NAMESPACES if "does not work" in problem else INSTALL
 
 
-def _describe_cgroups(host: Host) -> Mechanism:
+def _describe_cgroups(host: HostMechanisms) -> Mechanism:
     if isinstance(host.cgroups, CgroupParents):
         bound = " and ".join(sorted(host.cgroups.controllers))
         return Mechanism("cgroups", True, f"version {host.cgroups.version}, with {bound}")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
-from longshore.schema.custom_type import Slot
+from longshore.schema.custom_type import RecordSlot
 from longshore.schema.header_params import ANNOTATION, Header
 from longshore.schema.kinds import is_class, is_object
 from longshore.schema.signature import SignatureProblem
@@ -170,13 +170,13 @@ def class_of(tp: Any) -> Any:
     return typing.get_origin(tp) or tp
 
 
-def record_slots(tp: Any) -> Iterator[Slot]:
+def record_slots(tp: Any) -> Iterator[RecordSlot]:
     """The fields that JSON carries, with their annotations as written."""
     cls = class_of(tp)
     try:
         if issubclass(cls, Struct):
             fields = msgspec.structs.fields(tp)
-            return (Slot(f.name, f.encode_name, f.type, f.required, f.default) for f in fields)
+            return (RecordSlot(f.name, f.encode_name, f.type, f.required, f.default) for f in fields)
         known = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(tp), strict=False))
         written = typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
@@ -190,7 +190,7 @@ def record_slots(tp: Any) -> Iterator[Slot]:
     if hasattr(cls, "__required_keys__"):
         return (_key(n, t, n in cls.__required_keys__) for n, t in hints.items())
     defaults: dict[str, Any] = getattr(cls, "_field_defaults", {})
-    return (Slot(n, n, hints.get(n, Any), n not in defaults, defaults.get(n, NODEFAULT)) for n in cls._fields)
+    return (RecordSlot(n, n, hints.get(n, Any), n not in defaults, defaults.get(n, NODEFAULT)) for n in cls._fields)
 
 
 def fill(tp: Any, known: dict[Any, Any]) -> Any:
@@ -201,26 +201,26 @@ def fill(tp: Any, known: dict[Any, Any]) -> Any:
     return tp[tuple(known.get(each, each) for each in wanted)] if wanted else tp
 
 
-def _key(name: str, hint: Any, required: bool) -> Slot:
+def _key(name: str, hint: Any, required: bool) -> RecordSlot:
     """A key of a TypedDict. The class has not read `NotRequired` where annotations are quoted."""
     while (qualifier := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
         required = qualifier is typing.Required
         (hint,) = typing.get_args(hint)
-    return Slot(name, name, hint, required, NODEFAULT)
+    return RecordSlot(name, name, hint, required, NODEFAULT)
 
 
-def _of_dataclass(cls: Any, hints: dict[str, Any]) -> Iterator[Slot]:
+def _of_dataclass(cls: Any, hints: dict[str, Any]) -> Iterator[RecordSlot]:
     import dataclasses
 
     for field in dataclasses.fields(cls):
         if field.init and typing.get_origin(hints.get(field.name)) is not ClassVar:
             required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
             default = NODEFAULT if field.default is dataclasses.MISSING else field.default
-            yield Slot(field.name, field.name, hints.get(field.name, Any), required, default)
+            yield RecordSlot(field.name, field.name, hints.get(field.name, Any), required, default)
 
 
-def _of_attrs(cls: Any, hints: dict[str, Any]) -> Iterator[Slot]:
+def _of_attrs(cls: Any, hints: dict[str, Any]) -> Iterator[RecordSlot]:
     for field in cls.__attrs_attrs__:
         missing = repr(field.default) == "NOTHING"
         plain = NODEFAULT if missing or hasattr(field.default, "factory") else field.default
-        yield Slot(field.name, field.alias, hints.get(field.name, Any), missing, plain)
+        yield RecordSlot(field.name, field.alias, hints.get(field.name, Any), missing, plain)

@@ -32,7 +32,7 @@ class Describer(Protocol):
 
     def of(self, tp: Any) -> Schema: ...
     def foreign(self, schema: Schema) -> Schema: ...
-    def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema: ...
+    def record(self, origin: Any, slots: list[RecordSlot], *, array: bool, options: dict[str, Any]) -> Schema: ...
 
 
 class CustomType(type):
@@ -262,7 +262,7 @@ def members(enum: type[Enum]) -> CustomType:
 # Records with a field that msgspec refuses
 
 
-class Slot(Struct, frozen=True):
+class RecordSlot(Struct, frozen=True):
     """One field of a record: its Python name, its JSON name, its ready type and its default."""
 
     name: str
@@ -272,7 +272,7 @@ class Slot(Struct, frozen=True):
     default: Any
 
 
-def record(origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> CustomType:
+def record(origin: Any, slots: list[RecordSlot], *, array: bool, options: dict[str, Any]) -> CustomType:
     """A dataclass, TypedDict, NamedTuple, attrs class or Struct, decoded through a Struct with the same fields."""
     twin: list[type[Struct]] = []  # made at the first use: a recursive record's slots hold the custom type itself
 

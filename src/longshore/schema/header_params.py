@@ -10,7 +10,7 @@ from longshore.schema.kinds import is_object
 
 if TYPE_CHECKING:
     from longshore.protocol.http_headers import HeaderParam
-    from longshore.schema.walk import Node
+    from longshore.schema.walk import Subschema
 
 ANNOTATION: Final = "x-mcp-header"
 """The keyword of an input schema that marks such an argument; its value is the header's name without `Mcp-Param-`."""
@@ -70,7 +70,7 @@ def header_params(schema: dict[str, Any]) -> tuple[HeaderParam, ...]:
     return tuple(found.values())
 
 
-def _param(node: Node) -> HeaderParam:
+def _param(node: Subschema) -> HeaderParam:
     from longshore.protocol.http_headers import PARAM, HeaderParam, show_value
 
     name, kind = node.schema[ANNOTATION], node.schema.get("type")

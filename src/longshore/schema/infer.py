@@ -15,7 +15,7 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec import inspect as mi
 
-from longshore.schema.custom_type import CustomType, Mode, Schema, Slot, is_model
+from longshore.schema.custom_type import CustomType, Mode, RecordSlot, Schema, is_model
 from longshore.schema.header_params import ANNOTATION
 from longshore.schema.kinds import is_array
 from longshore.schema.output import encode_special
@@ -156,7 +156,7 @@ class Schemas:
             self.defs[name] = schema
         return {"$ref": f"#/$defs/{name}"}
 
-    def record(self, origin: Any, slots: list[Slot], *, array: bool, options: dict[str, Any]) -> Schema:
+    def record(self, origin: Any, slots: list[RecordSlot], *, array: bool, options: dict[str, Any]) -> Schema:
         """The schema of a record that a custom type decodes."""
         fields = _tagged(options) + [(s.key, self.of(s.type), s.required, s.default) for s in slots]
         return self._fields(origin, fields, array=array, closed=options.get("forbid_unknown_fields", False))

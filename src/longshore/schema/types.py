@@ -109,7 +109,7 @@ class TypeReader:
         """Records that occur inside themselves, found before it was known whether they must be replaced."""
         self.native: set[Any] = set()
         self.replaced: dict[Any, Any] = {}
-        self.slots: dict[Any, list[custom_type.Slot]] = {}
+        self.slots: dict[Any, list[custom_type.RecordSlot]] = {}
         self.in_header = False
         """Whether something inside is marked with a header's name; possibly so, if only pydantic knows the inside."""
         self.authored = False
@@ -261,8 +261,8 @@ class TypeReader:
                         raise SignatureProblem(what, ANYTHING)
         return self.replaced[tp]
 
-    def _slots(self, tp: Any) -> list[tuple[custom_type.Slot, Any]]:
-        found: list[tuple[custom_type.Slot, Any]] = []
+    def _slots(self, tp: Any) -> list[tuple[custom_type.RecordSlot, Any]]:
+        found: list[tuple[custom_type.RecordSlot, Any]] = []
         for slot in record_slots(tp):
             self.authored |= not is_plain_key(slot.key)
             try:

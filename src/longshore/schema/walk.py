@@ -48,7 +48,7 @@ class SchemaTooLarge(Exception):
     """A schema exceeds `MAX_DEPTH` or the number of nodes that the caller allows."""
 
 
-class Node(NamedTuple):
+class Subschema(NamedTuple):
     """A subschema and its place."""
 
     schema: Any
@@ -71,9 +71,9 @@ def subschemas(schema: Schema) -> Iterator[tuple[str, str | int | None, Any]]:
             yield keyword, None, value
 
 
-def walk(schema: Any) -> Iterator[Node]:
+def walk(schema: Any) -> Iterator[Subschema]:
     """Every subschema, the root first, outer before inner, in the order of the text; at most `MAX_NODES`."""
-    waiting = [Node(schema)]
+    waiting = [Subschema(schema)]
     for _ in range(MAX_NODES):
         if not waiting:
             return
@@ -81,7 +81,7 @@ def walk(schema: Any) -> Iterator[Node]:
         yield node
         if is_object(node.schema) and node.level < MAX_DEPTH:
             inner = [
-                Node(
+                Subschema(
                     each, (*node.path, keyword) if key is None else (*node.path, keyword, key), keyword, node.level + 1
                 )
                 for keyword, key, each in subschemas(node.schema)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from console.page.harbour import TOKEN
 from longshore import Client
 from longshore.errors import ServerError
-from longshore.toolsets.browser.actions import Click, Field, Fill, Press, Target
+from longshore.toolsets.browser.actions import Click, ElementTarget, Field, Fill, Press
 from longshore.toolsets.browser.page import Page
 from serving import eventually
 from toolsets.browser.page import TestPage
@@ -86,13 +86,13 @@ class ConsolePage:
         self.until(f"document.querySelector('.tool-name').textContent === {json.dumps(name)}")
 
     def click(self, selector: str) -> None:
-        self.page.act(Click(target=Target(selector=selector)))
+        self.page.act(Click(target=ElementTarget(selector=selector)))
 
     def press(self, *keys: str) -> None:
         self.page.act(Press(keys=list(keys)))
 
     def fill(self, selector: str, value: str | float | bool) -> None:
-        self.page.act(Fill(fields=[Field(target=Target(selector=selector), value=value)]))
+        self.page.act(Fill(fields=[Field(target=ElementTarget(selector=selector), value=value)]))
 
     def call(self) -> None:
         """Press the button of the form that is shown, and wait for the end of the call."""

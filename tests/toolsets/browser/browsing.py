@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from longshore.toolsets.browser.browser import Browser, Engine
+from longshore.toolsets.browser.browser import Browser, BrowserEngine
 from longshore.toolsets.browser.launch import LaunchOptions, launch
 
 WAIT_SECONDS = 120.0
@@ -82,7 +82,7 @@ def browse(pages: dict[str, str], work: Callable[[Browser, Site], Awaitable[None
             os.chmod(folder, 0o777)  # the browser may run as another user
             async with serve(pages) as site:
 
-                async def start() -> Engine:
+                async def start() -> BrowserEngine:
                     return await launch(LaunchOptions())
 
                 browser = Browser(await start(), start, downloads=folder, viewport=(1000, 700))

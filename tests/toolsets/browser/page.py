@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import pytest
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.actions import Field, Fill, Step, Target, Value
-from longshore.toolsets.browser.browser import Browser, Engine
+from longshore.toolsets.browser.actions import ElementTarget, Field, Fill, Step, Value
+from longshore.toolsets.browser.browser import Browser, BrowserEngine
 from longshore.toolsets.browser.launch import LaunchOptions, launch
 from longshore.toolsets.browser.script import PageScript
-from longshore.toolsets.browser.snapshot import Line, fold_behind
-from longshore.toolsets.browser.tab import Outcome, Snapshot, Tab
+from longshore.toolsets.browser.snapshot import SnapshotLine, fold_behind
+from longshore.toolsets.browser.tab import Outcome, PageSnapshot, Tab
 
 WAIT_SECONDS = 60.0
 _REF = re.compile(r"(?<![\w.#])((?:t\d+)?(?:f\d+)?e\d+)(?=[ ]|$)")
@@ -56,10 +56,10 @@ class TestPage:
         assert page is not None
         return self.run(page.frames.script(page.frames.main))
 
-    def snapshot(self, **options: Any) -> Snapshot:
+    def snapshot(self, **options: Any) -> PageSnapshot:
         """The page's lines, all of which an answer shows."""
 
-        async def answer() -> Snapshot:
+        async def answer() -> PageSnapshot:
             made = await self.tab.snapshot(**options)
             self.tab.prepare_answer("\n".join(line.text for line in made.lines))
             return made
@@ -92,10 +92,10 @@ class TestPage:
 
 
 def fill(value: Value, **target: str) -> Fill:
-    return Fill(fields=[Field(target=Target(**target), value=value)])
+    return Fill(fields=[Field(target=ElementTarget(**target), value=value)])
 
 
-def shown(lines: list[Line]) -> list[str]:
+def shown(lines: list[SnapshotLine]) -> list[str]:
     """The lines, indented, with the refs counted from e1."""
     refs: dict[str, str] = {}
     return [
@@ -108,7 +108,7 @@ def shown(lines: list[Line]) -> list[str]:
 def open_page() -> Iterator[TestPage]:
     """A browser with one tab."""
 
-    async def start() -> Engine:
+    async def start() -> BrowserEngine:
         return await launch(LaunchOptions())
 
     async def open_browser(folder: str) -> tuple[Browser, Tab]:

@@ -12,6 +12,7 @@ from longshore.errors import ToolError
 from longshore.toolsets.browser.actions import (
     Click,
     Drag,
+    ElementTarget,
     Field,
     Fill,
     Hover,
@@ -19,7 +20,6 @@ from longshore.toolsets.browser.actions import (
     Press,
     Scroll,
     Select,
-    Target,
     Type,
     Upload,
     Wait,
@@ -83,18 +83,18 @@ def test_a_form_is_filled_in_one_step_and_submitted() -> None:
         outcome = await tab.act(
             Fill(
                 fields=[
-                    Field(target=Target(label="Name"), value="Ada"),
-                    Field(target=Target(selector="#m"), value="a@b.c"),
-                    Field(target=Target(label="Terms"), value=True),
+                    Field(target=ElementTarget(label="Name"), value="Ada"),
+                    Field(target=ElementTarget(selector="#m"), value="a@b.c"),
+                    Field(target=ElementTarget(label="Terms"), value=True),
                 ]
             ),
-            Select(target=Target(selector="#s"), values=["Large"]),
+            Select(target=ElementTarget(selector="#s"), values=["Large"]),
         )
         assert "Filled" in outcome.line
         assert await tab.evaluate("[n.value, m.value, t.checked, s.value]") == '["Ada","a@b.c",true,"l"]'
         with pytest.raises(ToolError, match=r"Small.*Large"):
-            await tab.act(Select(target=Target(selector="#s"), values=["Huge"]))
-        outcome = await tab.act(Fill(fields=[Field(target=Target(label="Name"), value="Bob")], submit=True))
+            await tab.act(Select(target=ElementTarget(selector="#s"), values=["Huge"]))
+        outcome = await tab.act(Fill(fields=[Field(target=ElementTarget(label="Name"), value="Bob")], submit=True))
         assert outcome.url == site.url("/sent?n=Bob")
         assert outcome.title == "sent"
 
@@ -106,9 +106,9 @@ def test_a_suggestion_that_the_page_fetches_later_is_chosen(path: str) -> None:
     async def work(browser: Browser, site: Site) -> None:
         site.delays["/cities"] = 0.4
         tab = await browser.new_tab(site.url(path))
-        outcome = await tab.act(Fill(fields=[Field(target=Target(label="City"), value="London")]))
+        outcome = await tab.act(Fill(fields=[Field(target=ElementTarget(label="City"), value="London")]))
         assert "> chose London" in outcome.diff
-        outcome = await tab.act(Fill(fields=[Field(target=Target(label="City"), value="Lond")]))
+        outcome = await tab.act(Fill(fields=[Field(target=ElementTarget(label="City"), value="Lond")]))
         assert "option Londonderry" in outcome.diff and "chose" not in outcome.diff
 
     browse(PAGES, work)
@@ -117,7 +117,7 @@ def test_a_suggestion_that_the_page_fetches_later_is_chosen(path: str) -> None:
 def test_the_mouse_clicks_with_buttons_counts_and_modifiers() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/mouse"))
-        pad = Target(selector="#d")
+        pad = ElementTarget(selector="#d")
         for step, seen in (
             (Click(target=pad), "click,0,1,false"),
             (Click(target=pad, count=2), "dblclick,0,2,false"),
@@ -132,16 +132,16 @@ def test_the_mouse_clicks_with_buttons_counts_and_modifiers() -> None:
         assert await tab.evaluate("d.title") == '"in"'
         await tab.act(Drag(target=Point(50, 50), to=Point(150, 120)))
         assert await tab.evaluate("d.lang") == '"100,120"'
-        await tab.act(Click(target=Target(text="Far")))
+        await tab.act(Click(target=ElementTarget(text="Far")))
         assert await tab.evaluate("o.textContent") == '"far"'
         await tab.act(Scroll(y=-10_000))
         assert await tab.evaluate("scrollY") == "0"
-        await tab.act(Scroll(target=Target(selector="#far")))
+        await tab.act(Scroll(target=ElementTarget(selector="#far")))
         assert await tab.evaluate("scrollY > 1000") == "true"
         with pytest.raises(ToolError, match="1 to 3"):
             await tab.act(Click(target=pad, count=4))
         with pytest.raises(ToolError, match="exactly one"):
-            await tab.act(Click(target=Target()))
+            await tab.act(Click(target=ElementTarget()))
 
     browse(PAGES, work)
 
@@ -149,7 +149,7 @@ def test_the_mouse_clicks_with_buttons_counts_and_modifiers() -> None:
 def test_keys_reach_the_page_with_their_codes() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/keys"))
-        field = Target(selector="#i")
+        field = ElementTarget(selector="#i")
         await tab.act(Press(keys=["Control+A", "Backspace"], target=field))
         assert await tab.evaluate("i.value") == '""'
         seen = await tab.evaluate("o.textContent")
@@ -185,17 +185,17 @@ def test_files_go_to_fields_and_to_file_dialogs(tmp_path: Path) -> None:
         path = tmp_path / "a.txt"
         path.write_text("x")
         tab = await browser.new_tab(site.url("/files"))
-        await tab.act(Upload(paths=[str(path)], target=Target(selector="#f")))
+        await tab.act(Upload(paths=[str(path)], target=ElementTarget(selector="#f")))
         assert await tab.evaluate("o.textContent") == '"a.txt"'
         await tab.evaluate("f.value = '', o.textContent = '-'")
-        await tab.act(Upload(paths=[str(path)], target=Target(selector="#b")))
+        await tab.act(Upload(paths=[str(path)], target=ElementTarget(selector="#b")))
         assert await tab.evaluate("o.textContent") == '"a.txt"'
         await tab.evaluate("f.value = '', o.textContent = '-'")
-        outcome = await tab.act(Click(target=Target(selector="#b")))
+        outcome = await tab.act(Click(target=ElementTarget(selector="#b")))
         assert any("asks for files" in event for event in outcome.events)
         with pytest.raises(ToolError, match="takes one file"):
             await tab.act(Upload(paths=[str(path), str(path)]))
-        await tab.act(Click(target=Target(selector="#b")), Upload(paths=[str(path)]))
+        await tab.act(Click(target=ElementTarget(selector="#b")), Upload(paths=[str(path)]))
         assert await tab.evaluate("o.textContent") == '"a.txt"'
         with pytest.raises(ToolError, match="no file dialog is open"):
             await tab.act(Upload(paths=[str(path)]))
@@ -209,7 +209,7 @@ def test_a_click_waits_until_a_new_process_of_a_frame_gets_input() -> None:
             tab = await browser.new_tab(site.url("/nest"))
             for line in (await tab.snapshot()).lines:
                 if line.text.endswith(" button in"):
-                    assert "hit" in (await tab.act(Click(target=Target(ref=line.ref)))).diff
+                    assert "hit" in (await tab.act(Click(target=ElementTarget(ref=line.ref)))).diff
             await browser.close_tab(tab.id)
 
     browse(PAGES, work)
@@ -223,11 +223,11 @@ def test_elements_in_frames_of_other_processes_are_clicked_and_filled() -> None:
         assert len(refs) == 2, [line.text for line in snapshot.lines]
         assert len(set(refs)) == 2
         for n, ref in enumerate(refs, 1):
-            outcome = await tab.act(Click(target=Target(ref=ref)))
+            outcome = await tab.act(Click(target=ElementTarget(ref=ref)))
             assert "hit" in outcome.diff, n
         fields = [line.ref for line in (await tab.snapshot()).lines if "Inner" in line.text and line.ref]
         for ref in fields:
-            await tab.act(Type(text="typed", target=Target(ref=ref)))
+            await tab.act(Type(text="typed", target=ElementTarget(ref=ref)))
         texts = [line.text for line in (await tab.snapshot()).lines]
         assert sum(text.endswith(" = typed") for text in texts) == 2, texts
 
@@ -237,7 +237,7 @@ def test_elements_in_frames_of_other_processes_are_clicked_and_filled() -> None:
 def test_an_element_is_waited_for_and_waits_are_bounded() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/late"))
-        assert "pressed" in (await tab.act(Click(target=Target(selector="#b")))).diff
+        assert "pressed" in (await tab.act(Click(target=ElementTarget(selector="#b")))).diff
         await tab.reload()
         await tab.act(Wait(text="now"))
         await tab.act(Wait(text_gone="soon", expression="o.textContent == 'now'", url="/late", idle=True))
@@ -270,7 +270,9 @@ def test_a_wait_for_an_expression_without_a_value_ends_in_time_with_our_words(ex
 def test_steps_stop_at_the_first_that_fails_and_say_what_was_done() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/late"))
-        outcome = await tab.act(Wait(text="now"), Click(target=Target(text="Absent")), Click(target=Target(text="Go")))
+        outcome = await tab.act(
+            Wait(text="now"), Click(target=ElementTarget(text="Absent")), Click(target=ElementTarget(text="Go"))
+        )
         assert outcome.failed is not None
         assert "Absent" in outcome.failed
         assert await tab.evaluate("o.textContent") == '"now"'
@@ -283,8 +285,8 @@ def test_elements_in_open_shadow_roots_are_shown_filled_and_clicked() -> None:
         tab = await browser.new_tab(site.url("/shadow"))
         texts = [line.text for line in (await tab.snapshot()).lines]
         assert any("Name" in text for text in texts) and any("Deep" in text for text in texts), texts
-        name = Field(target=Target(label="Name"), value="Ada")
-        outcome = await tab.act(Fill(fields=[name]), Click(target=Target(text="Deep")))
+        name = Field(target=ElementTarget(label="Name"), value="Ada")
+        outcome = await tab.act(Fill(fields=[name]), Click(target=ElementTarget(text="Deep")))
         assert "Ada" in outcome.diff
         assert await tab.evaluate("o.textContent") == '"Ada"'
 

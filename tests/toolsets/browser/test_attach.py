@@ -20,7 +20,7 @@ from longshore.errors import ToolError
 from longshore.toolsets.browser import origins
 from longshore.toolsets.browser.browser import Attachment, Browser
 from longshore.toolsets.browser.browsers import Browsers
-from longshore.toolsets.browser.connection import Connection
+from longshore.toolsets.browser.connection import CdpConnection
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.websocket import attach
 from waiting import PATIENCE
@@ -41,7 +41,7 @@ PAGES = {
 class User:
     """The user of the browser, who opens pages in it and sees what is open."""
 
-    def __init__(self, connection: Connection, site: Site, address: str) -> None:
+    def __init__(self, connection: CdpConnection, site: Site, address: str) -> None:
         self.connection, self.site, self.address = connection, site, address
 
     async def open(self, path: str) -> str:
@@ -244,7 +244,7 @@ async def test_uploads_have_their_own_path_and_downloads_are_the_users(
 
 
 async def test_a_browser_of_another_machine_gets_no_files() -> None:
-    browser = Browser(Attachment(Connection(), is_local=False), isolated=False)
+    browser = Browser(Attachment(CdpConnection(), is_local=False), isolated=False)
     with pytest.raises(ToolError, match="another machine"):
         Browsers(BrowserOptions()).upload_folder(browser)
 

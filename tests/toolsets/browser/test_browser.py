@@ -11,7 +11,7 @@ import pytest
 from tests.toolsets.browser.browsing import Site, browse
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.actions import Click, Target
+from longshore.toolsets.browser.actions import Click, ElementTarget
 from longshore.toolsets.browser.browser import Attachment, Browser
 from longshore.toolsets.browser.downloads import clean_name
 from longshore.toolsets.browser.page import Page
@@ -27,9 +27,9 @@ PAGES = {
 def test_tabs_have_ids_and_a_popup_becomes_one() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url())
-        outcome = await tab.act(Click(target=Target(text="open")))
+        outcome = await tab.act(Click(target=ElementTarget(text="open")))
         assert outcome.events == [f"opened tab t2 ({site.url('/two')})"]
-        outcome = await tab.act(Click(target=Target(text="link")))
+        outcome = await tab.act(Click(target=ElementTarget(text="link")))
         assert outcome.events == [f"opened tab t3 ({site.url('/two')})"]
         assert list(browser.tabs) == ["t1", "t2", "t3"]
         assert await browser.tab("t2").evaluate("document.title") == '"two"'
@@ -133,7 +133,7 @@ def test_a_page_that_does_not_answer_at_first_is_opened_again(monkeypatch: pytes
 def test_a_popup_has_its_title_before_it_is_used() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url())
-        await tab.act(Click(target=Target(text="open")))
+        await tab.act(Click(target=ElementTarget(text="open")))
         assert browser.tabs["t2"].title == "two"
 
     browse(PAGES, work)

@@ -12,7 +12,7 @@ import pytest
 from tests.waiting import is_alive
 
 from longshore.toolsets.browser import pipe
-from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed
+from longshore.toolsets.browser.connection import TOO_LONG, CdpConnection, CdpError, ConnectionClosed
 from longshore.toolsets.browser.executable import BrowserUnavailable
 from longshore.toolsets.browser.launch import BrowserProcess
 from longshore.toolsets.browser.websocket import attach
@@ -31,12 +31,12 @@ class Written:
         pass
 
 
-async def open_page(connection: Connection) -> str:
+async def open_page(connection: CdpConnection) -> str:
     target = (await connection.call("Target.createTarget", {"url": "about:blank"}))["targetId"]
     return str((await connection.call("Target.attachToTarget", {"targetId": target, "flatten": True}))["sessionId"])
 
 
-async def evaluate(connection: Connection, session: str, expression: str) -> Any:
+async def evaluate(connection: CdpConnection, session: str, expression: str) -> Any:
     asked = {"expression": expression, "returnByValue": True}
     return (await connection.call("Runtime.evaluate", asked, session))["result"]["value"]
 
@@ -60,7 +60,7 @@ async def test_a_refused_call_raises(chromium: BrowserProcess) -> None:
 async def test_a_handler_that_fails_loses_no_message() -> None:
     problems: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
-    connection, events = Connection(), []
+    connection, events = CdpConnection(), []
     connection.listen(None, lambda *_: 1 / 0)  # type: ignore[arg-type, return-value]
     connection.listen(None, lambda method, params: events.append(method))
     connection.receive(b'{"method":"A.b"}')
@@ -69,7 +69,7 @@ async def test_a_handler_that_fails_loses_no_message() -> None:
 
 
 async def test_a_call_that_timed_out_is_forgotten() -> None:
-    connection = Connection()
+    connection = CdpConnection()
     connection.open(Written())
     with pytest.raises(TimeoutError):
         await connection.call("A.b", seconds=0)
@@ -78,7 +78,7 @@ async def test_a_call_that_timed_out_is_forgotten() -> None:
 
 
 async def test_an_answer_that_is_no_json_fails_its_call() -> None:
-    connection = Connection()
+    connection = CdpConnection()
     connection.open(Written())
     answer = connection.send("A.b")
     connection.receive(b'{"id":1,"result":{"a":')
@@ -92,7 +92,7 @@ async def test_a_message_that_is_too_long_costs_only_itself(
     monkeypatch: pytest.MonkeyPatch, length: int, is_cut: bool, piece: int
 ) -> None:
     monkeypatch.setattr(pipe, "MOST_MESSAGE_BYTES", 1000)
-    connection, events = Connection(), list[str]()
+    connection, events = CdpConnection(), list[str]()
     connection.open(Written())
     reading = pipe.PipeTransport(connection)
     connection.listen("S1", lambda method, params: events.append(method))
@@ -120,7 +120,7 @@ async def test_a_message_that_is_too_long_costs_only_itself(
 
 
 async def test_a_closed_connection_refuses_calls() -> None:
-    connection = Connection()
+    connection = CdpConnection()
     connection.open(Written())
     waiting = connection.send("A.b")
     connection.close()

@@ -12,7 +12,18 @@ import pytest
 
 from longshore.errors import ToolError
 from longshore.toolsets.browser import actions
-from longshore.toolsets.browser.actions import Click, Drag, Field, Fill, Hover, Point, Select, Target, Value, Wait
+from longshore.toolsets.browser.actions import (
+    Click,
+    Drag,
+    ElementTarget,
+    Field,
+    Fill,
+    Hover,
+    Point,
+    Select,
+    Value,
+    Wait,
+)
 
 from .page import TestPage, fill, open_page
 
@@ -24,7 +35,7 @@ def page(browser_path: str) -> Iterator[TestPage]:
 
 
 def click(**target: str) -> Click:
-    return Click(target=Target(**target))
+    return Click(target=ElementTarget(**target))
 
 
 CLOSED = """<x-box></x-box><p id=o>-</p><script>{const root = []; customElements.define('x-box', class extends HTMLElement {
@@ -159,12 +170,12 @@ def test_a_document_that_is_nested_too_deep_is_shown_up_to_there(page: TestPage)
 
 def test_scope_depth_and_mode_narrow_a_snapshot(page: TestPage) -> None:
     page.set("<nav><a href=/>A</a></nav><main id=m><h1>T</h1><button>B</button></main>")
-    assert page.lines(target=Target(selector="#m")) == ["main", "h1 T", "e1 button B"]
+    assert page.lines(target=ElementTarget(selector="#m")) == ["main", "h1 T", "e1 button B"]
     assert page.lines(depth=1) == ["navigation", "main", "h1 T", "e1 button B"]
     assert page.lines(mode="interactive") == [" e1 link A", "e2 button B"]
     assert page.lines(links=True)[1] == " e1 link A -> /"
     with pytest.raises(ToolError, match="not on the page"):
-        page.snapshot(target=Target(selector="#none"))
+        page.snapshot(target=ElementTarget(selector="#none"))
 
 
 def test_frames_that_are_left_out_are_counted(page: TestPage) -> None:
@@ -202,7 +213,7 @@ def test_a_text_that_is_found_can_be_dragged(page: TestPage) -> None:
     )
     refs = [match.ref for match in page.run(page.tab.find(regex="One|Two")).matches]
     assert all(refs)
-    assert "> dropped x" in page.act(Drag(target=Target(ref=refs[0]), to=Target(ref=refs[1]))).diff
+    assert "> dropped x" in page.act(Drag(target=ElementTarget(ref=refs[0]), to=ElementTarget(ref=refs[1]))).diff
 
 
 def test_an_error_names_the_ref_the_selector_or_the_pattern(page: TestPage) -> None:
@@ -215,9 +226,9 @@ def test_an_error_names_the_ref_the_selector_or_the_pattern(page: TestPage) -> N
 
     tab = page.tab
     unknown, missing = 'ref "e999": is not known on this page', 'selector "#none": is not on the page'
-    assert refusal(tab.snapshot(target=Target(ref="e999"))).startswith(unknown)
+    assert refusal(tab.snapshot(target=ElementTarget(ref="e999"))).startswith(unknown)
     assert refusal(tab.read(ref="e999")).startswith(unknown)
-    assert refusal(tab.snapshot(target=Target(selector="#none"))).startswith(missing)
+    assert refusal(tab.snapshot(target=ElementTarget(selector="#none"))).startswith(missing)
     assert refusal(tab.read(selector="#none")).startswith(missing)
     assert refusal(tab.read(selector="[")).startswith('selector "[": is no valid CSS selector')
     assert refusal(tab.find(regex="(")) == 'regex "(": is no valid regular expression: Unterminated group'
@@ -511,7 +522,7 @@ def test_several_options_of_a_list_are_chosen_by_one_text(page: TestPage, value:
 
 def test_fields_before_one_that_fails_are_named(page: TestPage) -> None:
     page.set("<input aria-label=A><input aria-label=B disabled>")
-    fields = [Field(target=Target(label="A"), value="1"), Field(target=Target(label="B"), value="2")]
+    fields = [Field(target=ElementTarget(label="A"), value="1"), Field(target=ElementTarget(label="B"), value="2")]
     assert 'filled before it: "A"' in page.refusal(Fill(fields=fields))
 
 
@@ -534,7 +545,7 @@ def test_an_option_of_a_list_that_is_no_form_element_is_chosen(page: TestPage) -
     page.set(CUSTOM_LIST)
     assert " combobox,collapsed Fruit = Pear" in page.act(fill("Pear", label="Fruit")).diff
     page.set(CUSTOM_LIST)
-    page.act(Select(target=Target(label="Fruit"), values=["Apple"]))
+    page.act(Select(target=ElementTarget(label="Fruit"), values=["Apple"]))
     assert page.evaluate("c.textContent") == '"Apple"'
     assert 'has no option "Plum"; it has "Apple", "Pear"' in page.refusal(fill("Plum", label="Fruit"))
     assert page.evaluate("list.hidden") == "true"
@@ -559,7 +570,10 @@ def test_a_slider_of_a_script_is_moved_by_keys(page: TestPage) -> None:
 
 def test_closed_shadow_roots_are_found_filled_and_clicked(page: TestPage) -> None:
     page.set(CLOSED)
-    fields = [Field(target=Target(label="Code"), value="abc"), Field(target=Target(label="Size"), value="M")]
+    fields = [
+        Field(target=ElementTarget(label="Code"), value="abc"),
+        Field(target=ElementTarget(label="Size"), value="M"),
+    ]
     page.act(Fill(fields=fields))
     assert "> sent abc" in page.act(click(text="Go")).diff
     matches = page.run(page.tab.find(text="size")).matches
@@ -619,7 +633,7 @@ def test_a_click_follows_what_moves_when_the_pointer_leaves_a_menu(page: TestPag
         "<style>#m ul { display: none } #m:hover ul { display: block; height: 200px }</style>"
         "<div id=m>Menu<ul><li>a</ul></div><button onclick='this.textContent = 1'>X</button>"
     )
-    page.act(Hover(target=Target(text="Menu")))
+    page.act(Hover(target=ElementTarget(text="Menu")))
     assert "button,focused 1" in page.act(click(text="X")).diff
 
 
@@ -676,14 +690,14 @@ SENT = 'onsubmit="event.preventDefault(); o.textContent = 1"'
 )  # fmt: skip
 def test_an_answer_says_whether_a_form_was_submitted(page: TestPage, form: str, line: str, sent: str) -> None:
     page.set(form.replace("SENT", SENT) + "<p id=o>-</p>")
-    filled = page.act(Fill(fields=[Field(target=Target(label="A"), value="x")], submit=True))
+    filled = page.act(Fill(fields=[Field(target=ElementTarget(label="A"), value="x")], submit=True))
     assert re.sub(r"\be\d+", "REF", filled.line) == line
     assert page.evaluate("o.textContent") == f'"{sent}"'
 
 
 def test_a_form_whose_button_is_disabled_is_not_submitted(page: TestPage) -> None:
     page.set(f"<form {SENT}><input aria-label=A><button disabled>Send</button></form><p id=o>-</p>")
-    said = page.refusal(Fill(fields=[Field(target=Target(label="A"), value="x")], submit=True))
+    said = page.refusal(Fill(fields=[Field(target=ElementTarget(label="A"), value="x")], submit=True))
     assert 'button "Send"' in said and 'is disabled (filled before it: "A")' in said
     assert page.evaluate("o.textContent") == '"-"'
 

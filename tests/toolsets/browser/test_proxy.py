@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from longshore.toolsets.browser.connection import Connection
+from longshore.toolsets.browser.connection import CdpConnection
 from longshore.toolsets.browser.launch import LaunchOptions, launch
 from longshore.toolsets.browser.origins import Origin, OriginRules
-from longshore.toolsets.browser.proxy import HEAD_BYTES, Proxy
+from longshore.toolsets.browser.proxy import HEAD_BYTES, OriginProxy
 
 SECONDS = 60.0
 METADATA = "169.254.169.254"
@@ -97,8 +97,8 @@ async def serving(*hosts: str) -> AsyncIterator[tuple[Server, ...]]:
 
 
 @asynccontextmanager
-async def proxying(rules: OriginRules | None = None, *args: Any, **options: Any) -> AsyncIterator[Proxy]:
-    proxy = Proxy(rules or OriginRules(), *args, **options)
+async def proxying(rules: OriginRules | None = None, *args: Any, **options: Any) -> AsyncIterator[OriginProxy]:
+    proxy = OriginProxy(rules or OriginRules(), *args, **options)
     await proxy.open()
     try:
         yield proxy
@@ -106,11 +106,11 @@ async def proxying(rules: OriginRules | None = None, *args: Any, **options: Any)
         await proxy.close()
 
 
-async def dial(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def dial(proxy: OriginProxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
 
 
-async def ask(proxy: Proxy, request: str | bytes, whole: bool = False) -> str:
+async def ask(proxy: OriginProxy, request: str | bytes, whole: bool = False) -> str:
     """The answer to a request: its head, or all until the proxy closes."""
     reader, writer = await dial(proxy)
     writer.write(request.encode() if isinstance(request, str) else request)
@@ -282,7 +282,7 @@ async def test_reasons_are_bounded() -> None:
 class Page:
     """A tab, driven by the protocol alone."""
 
-    def __init__(self, connection: Connection, session: str) -> None:
+    def __init__(self, connection: CdpConnection, session: str) -> None:
         self._connection, self._session = connection, session
 
     async def goto(self, url: str) -> str:
@@ -306,7 +306,7 @@ class Page:
 
 
 @asynccontextmanager
-async def browsing(path: str, proxy: Proxy, context: dict[str, str] | None = None) -> AsyncIterator[Page]:
+async def browsing(path: str, proxy: OriginProxy, context: dict[str, str] | None = None) -> AsyncIterator[Page]:
     """A tab of a browser that uses the proxy, in a context of its own if that has parameters."""
     process = await launch(LaunchOptions(executable=path, proxy=proxy.url))
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from longshore.toolsets.browser.actions import Target
+from longshore.toolsets.browser.actions import ElementTarget
 
 from .page import TestPage, open_page
 
@@ -54,7 +54,7 @@ def _predict(filter: int, left: int, up: int, corner: int) -> int:
     return (0, left, up, (left + up) // 2, paeth)[filter]
 
 
-def take(page: TestPage, target: Target | None = None, full_page: bool = False) -> Picture:
+def take(page: TestPage, target: ElementTarget | None = None, full_page: bool = False) -> Picture:
     return decode_png(page.run(page.tab.screenshot("png", target=target, full_page=full_page)).data)
 
 
@@ -77,7 +77,7 @@ def test_a_picture_of_the_whole_page_has_what_is_below_the_window(page: TestPage
 def test_a_picture_of_an_element_has_nothing_else(page: TestPage, scrolled: int) -> None:
     page.set(PLAIN)
     page.evaluate(f"scrollTo(0, {scrolled})")
-    assert take(page, Target(selector="#lime")) == [[LIME] * 200] * 100
+    assert take(page, ElementTarget(selector="#lime")) == [[LIME] * 200] * 100
 
 
 @pytest.mark.parametrize("scrolled", [0, 450])
@@ -86,7 +86,7 @@ def test_a_picture_of_an_element_in_a_frame_has_nothing_else(page: TestPage, scr
     page.set(f'{BLOCK}<iframe width=400 height=300 srcdoc="{inner}"></iframe>{BLOCK}')
     page.evaluate(f"scrollTo(0, {scrolled})")
     found = page.run(page.tab.find(text="x", role="clickable"))
-    assert take(page, Target(ref=found.matches[0].ref)) == [[LIME] * 200] * 100
+    assert take(page, ElementTarget(ref=found.matches[0].ref)) == [[LIME] * 200] * 100
 
 
 def test_a_mark_stands_at_the_corner_of_its_control_only_while_the_picture_is_taken(page: TestPage) -> None:

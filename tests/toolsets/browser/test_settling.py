@@ -9,9 +9,9 @@ import pytest
 from tests.toolsets.browser.browsing import Site, browse
 from tests.toolsets.browser.page import fill
 
-from longshore.toolsets.browser.actions import Click, Target, Wait
+from longshore.toolsets.browser.actions import Click, ElementTarget, Wait
 from longshore.toolsets.browser.browser import Browser
-from longshore.toolsets.browser.settling import POLLS, Activity, Watch, settle
+from longshore.toolsets.browser.settling import POLLS, Activity, ActivityWatch, settle
 
 PAGE = """<title>s</title><button id=a onclick="o.textContent='static '+(++n)">A</button>
 <button id=f onclick="fetch('/slow').then(r=>r.text()).then(t=>{o.textContent=t+(++n)})">F</button>
@@ -35,9 +35,9 @@ def test_the_effect_of_a_slow_fetch_is_in_the_same_answer() -> None:
         site.delays["/slow"] = 0.3
         tab = await browser.new_tab(site.url())
         for n in range(1, 6):
-            outcome = await tab.act(Click(target=Target(selector="#f")))
+            outcome = await tab.act(Click(target=ElementTarget(selector="#f")))
             assert f"fetched {n}" in outcome.diff
-        assert "chain" in (await tab.act(Click(target=Target(selector="#c")))).diff
+        assert "chain" in (await tab.act(Click(target=ElementTarget(selector="#c")))).diff
 
     browse(PAGES, work)
 
@@ -53,7 +53,7 @@ def test_the_effect_of_a_picture_and_of_a_workers_worker_is_in_the_same_answer(
         site.headers["/outer"] = site.headers["/inner"] = "content-type: text/javascript\r\n"
         site.delays[path] = 0.3
         tab = await browser.new_tab(site.url())
-        assert effect in (await tab.act(Click(target=Target(selector=button)))).diff
+        assert effect in (await tab.act(Click(target=ElementTarget(selector=button)))).diff
         assert [each.status for each in tab.log.network if each.url == site.url(path)] == [200]
 
     browse(PAGES, work)
@@ -62,7 +62,7 @@ def test_the_effect_of_a_picture_and_of_a_workers_worker_is_in_the_same_answer(
 def test_a_static_click_reports_its_effect() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url())
-        outcome = await tab.act(Click(target=Target(text="A")))
+        outcome = await tab.act(Click(target=ElementTarget(text="A")))
         assert "static 1" in outcome.diff
         assert outcome.url is None
         assert outcome.events == []
@@ -74,7 +74,7 @@ def test_a_link_is_followed_before_the_answer() -> None:
     async def work(browser: Browser, site: Site) -> None:
         site.delays["/next"] = 0.2
         tab = await browser.new_tab(site.url())
-        outcome = await tab.act(Click(target=Target(text="go")))
+        outcome = await tab.act(Click(target=ElementTarget(text="go")))
         assert outcome.url == site.url("/next")
         assert outcome.title == "next"
         assert outcome.page is not None
@@ -86,7 +86,7 @@ def test_a_request_that_never_ends_is_not_waited_for() -> None:
     async def work(browser: Browser, site: Site) -> None:
         site.hanging.add("/hang")
         tab = await browser.new_tab(site.url())
-        outcome = await tab.act(Click(target=Target(selector="#h")))
+        outcome = await tab.act(Click(target=ElementTarget(selector="#h")))
         assert "hangs" in outcome.diff
 
     browse(PAGES, work)
@@ -115,7 +115,7 @@ def test_the_requests_of_a_document_end_with_it(button: str, path: str, status: 
         site.headers["/hanging"] = "content-type: text/javascript\r\n"
         site.hanging.add("/hang")
         tab = await browser.new_tab(site.url("/leaving"))
-        outcome = await tab.act(Click(target=Target(text=button)))
+        outcome = await tab.act(Click(target=ElementTarget(text=button)))
         assert outcome.page is not None and outcome.events == []
         sent = [each for each in tab.log.network if each.url == site.url(path)]
         assert [(each.status, each.seconds is None) for each in sent] == [(status, False)]
@@ -146,7 +146,7 @@ def test_what_goes_on_in_another_process_ends_there(button: str, path: str) -> N
     async def work(browser: Browser, site: Site) -> None:
         site.headers["/working"] = "content-type: text/javascript\r\n"
         tab = await browser.new_tab(site.url("/moving"))
-        assert (await tab.act(Click(target=Target(text=button)))).events == []
+        assert (await tab.act(Click(target=ElementTarget(text=button)))).events == []
         moved = next(each for each in tab.log.network if each.url.endswith(path))
         assert moved.status == 200 and moved.seconds is not None
         body = (await tab.body(moved.number)).data.decode()
@@ -165,7 +165,7 @@ def test_the_polls_of_a_page_from_before_an_action_are_not_waited_for_but_its_ow
     async def work(browser: Browser, site: Site) -> None:
         site.delays.update({"/poll": 0.2, "/slow": 0.3})
         tab = await browser.new_tab(site.url("/polling"))
-        outcome = await tab.act(Click(target=Target(text="Load")))
+        outcome = await tab.act(Click(target=ElementTarget(text="Load")))
         assert "fetched" in outcome.diff and outcome.events == []
 
     browse({**PAGES, "/polling": POLLING, "/poll": "nothing new"}, work)
@@ -183,10 +183,10 @@ def test_a_document_without_scripts_is_not_waited_for_in_vain(headers: str) -> N
         tab = await browser.new_tab(site.url("/still"))
         events: list[list[str]] = []
         for step in (
-            Click(target=Target(text="A")),
+            Click(target=ElementTarget(text="A")),
             fill("Ada", label="Name"),
             Wait(text="Name"),
-            Click(target=Target(text="go")),
+            Click(target=ElementTarget(text="go")),
         ):
             outcome = await tab.act(step)
             events.append(outcome.events)
@@ -319,7 +319,7 @@ def test_the_requests_of_a_worker_end_with_it() -> None:
 
 def test_settling_ends_at_its_limit() -> None:
     async def run() -> None:
-        watch = Watch(0)
+        watch = ActivityWatch(0)
         watch.loading_started("main")
 
         async def quiet() -> None:

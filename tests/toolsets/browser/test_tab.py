@@ -12,7 +12,7 @@ import pytest
 from tests.toolsets.browser.browsing import Site, browse
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.actions import AnswerDialog, Click, Field, Fill, Target, Wait
+from longshore.toolsets.browser.actions import AnswerDialog, Click, ElementTarget, Field, Fill, Wait
 from longshore.toolsets.browser.browser import Browser
 from longshore.toolsets.browser.tab import COMPARED_IN_PART
 
@@ -137,7 +137,7 @@ def test_screenshots_have_the_asked_for_size() -> None:
         assert _png_size(shot.data) == (shot.width, shot.height)
         assert shot.height == 1250
         await tab.navigate(site.url())
-        shot = await tab.screenshot("png", target=Target(selector="h1"))
+        shot = await tab.screenshot("png", target=ElementTarget(selector="h1"))
         assert shot.height < 100
         assert (await tab.screenshot()).data[8:12] == b"WEBP"
         assert (await tab.screenshot("jpeg", quality=30)).data[:2] == b"\xff\xd8"
@@ -172,7 +172,7 @@ def test_the_answer_to_the_next_dialog_is_not_for_another_page() -> None:
         tab = await browser.new_tab(site.url())
         await tab.act(AnswerDialog(accept=True))
         await tab.navigate(site.url("/ask"))
-        outcome = await tab.act(Click(target=Target(selector="#b")))
+        outcome = await tab.act(Click(target=ElementTarget(selector="#b")))
         assert any('confirm "Sure?" dismissed' in event for event in outcome.events)
 
     browse(PAGES, work)
@@ -189,9 +189,9 @@ def test_documents_that_are_no_html_are_used_or_named() -> None:
         site.headers = {"/svg": "content-type: image/svg+xml\r\n", "/pdf": "content-type: application/pdf\r\n"}
         tab = await browser.new_tab(site.url("/svg"))
         with pytest.raises(ToolError, match='label "x": is not on the page'):
-            await tab.act(Fill(fields=[Field(target=Target(label="x"), value="y")]))
+            await tab.act(Fill(fields=[Field(target=ElementTarget(label="x"), value="y")]))
         await tab.act(Wait(text="Shape"))
-        assert (await tab.act(Click(target=Target(text="Go")))).url == site.url("/tall")
+        assert (await tab.act(Click(target=ElementTarget(text="Go")))).url == site.url("/tall")
         said = "(a PDF, whose text can't be read here; browser_screenshot shows it)"
         assert [line.text for line in (await tab.navigate(site.url("/pdf"))).page] == [said]
         assert (await tab.read()).text == said
@@ -202,14 +202,14 @@ def test_documents_that_are_no_html_are_used_or_named() -> None:
 def test_dialogs_are_dismissed_unless_a_step_says_otherwise() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/ask"))
-        ask = Click(target=Target(selector="#b"))
+        ask = Click(target=ElementTarget(selector="#b"))
         outcome = await tab.act(ask)
         assert any('confirm "Sure?" dismissed' in event for event in outcome.events)
         assert await tab.evaluate("o.textContent") == '"false"'
         outcome = await tab.act(AnswerDialog(accept=True), ask)
         assert 'confirm "Sure?" accepted' in outcome.events
         assert await tab.evaluate("o.textContent") == '"true"'
-        await tab.act(AnswerDialog(text="Ada"), Click(target=Target(selector="#p")))
+        await tab.act(AnswerDialog(text="Ada"), Click(target=ElementTarget(selector="#p")))
         assert await tab.evaluate("o.textContent") == '"Ada"'
         await tab.act(ask)
         assert await tab.evaluate("o.textContent") == '"false"'
@@ -221,7 +221,7 @@ def test_each_dialog_step_answers_one_dialog_in_order() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/asks"))
         steps = AnswerDialog(), AnswerDialog(accept=False), AnswerDialog(text="Ada")
-        outcome = await tab.act(*steps, Click(target=Target(text="Ask")))
+        outcome = await tab.act(*steps, Click(target=ElementTarget(text="Ask")))
         assert outcome.line.startswith(
             "The next dialog will be accepted; Dialog 2 from now will be dismissed; Dialog 3 from now will be accepted;"
         )
@@ -234,10 +234,10 @@ def test_each_dialog_step_answers_one_dialog_in_order() -> None:
 def test_what_is_not_compared_of_a_long_page_is_said() -> None:
     async def work(browser: Browser, site: Site) -> None:
         tab = await browser.new_tab(site.url("/long"))
-        outcome = await tab.act(Click(target=Target(text="Change")))
+        outcome = await tab.act(Click(target=ElementTarget(text="Change")))
         assert outcome.diff == f"nothing changed in the part that was compared\n[{COMPARED_IN_PART}]"
         assert await tab.changes() == outcome.diff
-        outcome = await tab.act(Click(target=Target(text="Rename")))
+        outcome = await tab.act(Click(target=ElementTarget(text="Rename")))
         assert outcome.diff.endswith(f"button,focused Renamed\n[{COMPARED_IN_PART}]")
 
     change = "<button onclick='end.textContent = 1; this.blur()'>Change</button>"
@@ -261,7 +261,7 @@ def test_a_page_that_never_rests_is_an_error_in_time_and_usable_again(path: str)
         other = await browser.new_tab(site.url())
         tab = await browser.new_tab(site.url(path))
         with pytest.raises(ToolError, match="does not answer"):
-            await tab.act(Click(target=Target(selector="#b")), seconds=2)
+            await tab.act(Click(target=ElementTarget(selector="#b")), seconds=2)
         assert await other.evaluate("document.title") == '"one"'
         assert await tab.evaluate("1") == "1"
         assert (await tab.navigate(site.url())).title == "one"

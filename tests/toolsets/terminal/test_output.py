@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens
-from longshore.toolsets.terminal.output import FILE_BYTES, HEAD_BYTES, TAIL_BYTES, WINDOW_BYTES, Output, WholeLog
+from longshore.toolsets.terminal.output import FILE_BYTES, HEAD_BYTES, TAIL_BYTES, WINDOW_BYTES, CommandOutput, WholeLog
 
-MADE = list[Output]()
+MADE = list[CommandOutput]()
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +23,8 @@ def _closed() -> Iterator[None]:
         MADE.pop().close()
 
 
-def printed(*parts: bytes, file_bytes: int = FILE_BYTES) -> Output:
-    MADE.append(output := Output(file_bytes))
+def printed(*parts: bytes, file_bytes: int = FILE_BYTES) -> CommandOutput:
+    MADE.append(output := CommandOutput(file_bytes))
     for part in parts:
         output.append(part)
     return output
@@ -146,7 +146,7 @@ def test_past_its_limits_only_the_middle_is_dropped(surplus: int) -> None:
 @given(st.lists(st.integers(0, 70_000), max_size=12), st.integers(0, 200_000))
 def test_whatever_is_appended_is_read_again_or_known_to_be_dropped(sizes: list[int], file_bytes: int) -> None:
     data = bytes(index * 31 % 251 for index in range(sum(sizes)))
-    output, at = Output(file_bytes), 0
+    output, at = CommandOutput(file_bytes), 0
     for size in sizes:
         output.append(data[at : at + size])
         at += size
@@ -200,7 +200,7 @@ def test_the_file_is_closed() -> None:
 def test_a_gigabyte_takes_no_more_memory_than_a_megabyte() -> None:
     chunk = b"y" * 262_144
     tracemalloc.start()
-    output = Output()
+    output = CommandOutput()
     for _ in range(4096):
         output.append(chunk)
     _, most = tracemalloc.get_traced_memory()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshore.toolsets.terminal.screen import MOST_COLUMNS, MOST_ROWS, Screen
+from longshore.toolsets.terminal.screen import MOST_COLUMNS, MOST_ROWS, TerminalScreen
 
 CASES = [
     ("text", "one\r\ntwo", "one\ntwo", (2, 4)),
@@ -63,8 +63,8 @@ CASES = [
 ]
 
 
-def drawn(text: str, rows: int = 5, columns: int = 10) -> Screen:
-    screen = Screen(rows, columns)
+def drawn(text: str, rows: int = 5, columns: int = 10) -> TerminalScreen:
+    screen = TerminalScreen(rows, columns)
     screen.feed(text.encode())
     return screen
 
@@ -77,14 +77,14 @@ def test_drawn(text: str, shown: str, cursor: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("text", [case[1] for case in CASES], ids=[case[0] for case in CASES])
 def test_input_in_pieces_draws_the_same(text: str) -> None:
-    whole, pieces = drawn(text), Screen(5, 10)
+    whole, pieces = drawn(text), TerminalScreen(5, 10)
     for byte in text.encode():
         pieces.feed(bytes([byte]))
     assert (pieces.text(), pieces.cursor) == (whole.text(), whole.cursor)
 
 
 def test_questions_about_the_terminal_are_answered() -> None:
-    screen = Screen(5, 10)
+    screen = TerminalScreen(5, 10)
     assert screen.feed(b"\x1b[2;3H\x1b[6n\x1b[c\x1b[5n\x1b[>c") == b"\x1b[2;3R\x1b[?6c\x1b[0n"
     assert screen.feed(b"x") == b""
     assert len(screen.feed(b"\x1b[c" * 1000)) < 100
@@ -130,7 +130,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=60).map("".join), st.lists(st.tuples(st.integers(1, 6), st.integers(1, 12)), max_size=3)
 )
 def test_hostile_input_stays_within_the_screen(text: str, sizes: list[tuple[int, int]]) -> None:
-    screen = Screen(4, 9)
+    screen = TerminalScreen(4, 9)
     for size in [*sizes, (4, 9)]:
         screen.feed(text.encode())
         screen.resize(*size)
@@ -154,7 +154,7 @@ def test_hostile_input_stays_within_the_screen(text: str, sizes: list[tuple[int,
     ],
 )
 def test_hostile_input_costs_no_more_than_its_length(piece: str) -> None:
-    screen = Screen(MOST_ROWS, MOST_COLUMNS)
+    screen = TerminalScreen(MOST_ROWS, MOST_COLUMNS)
     data = (piece * (200_000 // len(piece))).encode()
     for begin, end in pairwise(range(0, len(data) + 4096, 4096)):
         screen.feed(data[begin:end])

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from longshore.schema.kinds import as_array, as_object, is_array, is_object
 from longshore.schema.phrase import cut
-from longshore.schema.walk import BY_NAME, Node, find_parts, walk
+from longshore.schema.walk import BY_NAME, Subschema, find_parts, walk
 
 Json = dict[str, Any]
 
@@ -166,7 +166,7 @@ def walk_schema(schema: Any, root: str) -> Iterator[SchemaNode]:
     return (_locate(node, root) for node in walk(schema))
 
 
-def _locate(node: Node, root: str) -> SchemaNode:
+def _locate(node: Subschema, root: str) -> SchemaNode:
     path, depth, name, steps = root, 0, "", list(node.path)
     while steps:
         keyword, name = str(steps.pop(0)), ""

@@ -16,7 +16,7 @@ from longshore.toolsets.browser.frames import Frame
 from longshore.toolsets.browser.keys import modifier_bits, press_events, type_events
 from longshore.toolsets.browser.page import Dialogs, Page
 from longshore.toolsets.browser.script import Candidate, Located, OptionFound, SliderValue, quote
-from longshore.toolsets.browser.settling import Watch
+from longshore.toolsets.browser.settling import ActivityWatch
 
 READY_SECONDS: Final = 2.0
 """How long an element may take to be visible, enabled, still and uncovered."""
@@ -49,7 +49,7 @@ _BUTTON_BITS: Final = {"left": 1, "right": 2, "middle": 4}
 Value = str | float | bool
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class ElementTarget(Struct, frozen=True, kw_only=True):
     """An element: by ref, CSS selector, text (with a role, if given), or the label of a form field."""
 
     ref: str | None = None
@@ -75,14 +75,14 @@ class Point(Struct, frozen=True):
 
 
 class Click(Struct, frozen=True, kw_only=True):
-    target: Target | Point
+    target: ElementTarget | Point
     button: Button = "left"
     count: int = 1
     modifiers: list[str] = []
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    target: Target
+    target: ElementTarget
     value: Value
 
 
@@ -95,33 +95,33 @@ class Type(Struct, frozen=True, kw_only=True):
     """Type a text key by key, into an element or where the focus is."""
 
     text: str
-    target: Target | None = None
+    target: ElementTarget | None = None
 
 
 class Press(Struct, frozen=True, kw_only=True):
     keys: list[str]
-    target: Target | None = None
+    target: ElementTarget | None = None
 
 
 class Hover(Struct, frozen=True, kw_only=True):
-    target: Target | Point
+    target: ElementTarget | Point
 
 
 class Drag(Struct, frozen=True, kw_only=True):
-    target: Target | Point
-    to: Target | Point
+    target: ElementTarget | Point
+    to: ElementTarget | Point
 
 
 class Scroll(Struct, frozen=True, kw_only=True):
     """Scroll an element into view, or by pixels, at an element or in the window."""
 
-    target: Target | None = None
+    target: ElementTarget | None = None
     x: float = 0
     y: float = 0
 
 
 class Select(Struct, frozen=True, kw_only=True):
-    target: Target
+    target: ElementTarget
     values: list[str]
 
 
@@ -130,7 +130,7 @@ class Wait(Struct, frozen=True, kw_only=True):
 
     text: str | None = None
     text_gone: str | None = None
-    target: Target | None = None
+    target: ElementTarget | None = None
     url: str | None = None
     expression: str | None = None
     idle: bool = False
@@ -144,7 +144,7 @@ class Upload(Struct, frozen=True, kw_only=True):
     """
 
     paths: list[str]
-    target: Target | None = None
+    target: ElementTarget | None = None
 
 
 class AnswerDialog(Struct, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class Actions:
 
     # -- elements
 
-    async def find(self, target: Target) -> Element:
+    async def find(self, target: ElementTarget) -> Element:
         """The element of a target: in the frame of its ref, in the main frame, or in the only other one that has it."""
         query = target.query()
         if target.ref is not None:
@@ -257,7 +257,7 @@ class Actions:
         """The element itself, as an object of our own world."""
         return await self._frames.use(element.frame, lambda script: script.element(element.ref))
 
-    async def _point(self, target: Target | Point, action: str) -> tuple[float, float, str]:
+    async def _point(self, target: ElementTarget | Point, action: str) -> tuple[float, float, str]:
         """A point of the window to act at, and the element there."""
         if isinstance(target, Point):
             what, view = f"the point {target.x:g},{target.y:g}", await self._view()
@@ -311,7 +311,7 @@ class Actions:
         with_button = "" if step.button == "left" else f" with the {step.button} button"
         return f"{verb} {what}{with_button}"
 
-    async def _move_to(self, target: Target | Point, modifiers: int) -> tuple[float, float, str]:
+    async def _move_to(self, target: ElementTarget | Point, modifiers: int) -> tuple[float, float, str]:
         """Move the pointer to the point of a click, and return that point and the element there."""
         if isinstance(target, Point):
             x, y, what = await self._point(target, "click")
@@ -406,7 +406,7 @@ class Actions:
         self.frame = field.frame
         how = await self._frames.use(field.frame, lambda script: script.submit(field.ref))
         if how.ref:
-            await self._click(Click(target=Target(ref=how.ref)))
+            await self._click(Click(target=ElementTarget(ref=how.ref)))
         elif how.enter:
             await self._focus(field)
             await self._page.input(press_events("Enter"))
@@ -447,11 +447,11 @@ class Actions:
         try:
             await self._replace_text(element, text)
             if text and element.type != "search" and (ref := await self._suggestion(element, text, watch)):
-                await self._click(Click(target=Target(ref=ref)))
+                await self._click(Click(target=ElementTarget(ref=ref)))
         finally:
             self._page.activity.unwatch(watch)
 
-    async def _suggestion(self, element: Element, text: str, watch: Watch) -> str:
+    async def _suggestion(self, element: Element, text: str, watch: ActivityWatch) -> str:
         """The ref of the option that a page suggests for a text; waits while the page asks its server."""
         started = time.monotonic()
         while True:
@@ -467,14 +467,14 @@ class Actions:
 
     async def _choose_option(self, element: Element, text: str) -> None:
         """Open the list of a field that is no form element, and click an option."""
-        await self._click(Click(target=Target(ref=element.ref)))
+        await self._click(Click(target=ElementTarget(ref=element.ref)))
         found = await self._option(element, text)
         if not found.ref:
             if found.open:
                 await self._page.input(press_events("Escape"))
             options = ", ".join(f'"{clean(each, 60)}"' for each in found.options)
             raise PageError(f'{element}: has no option "{clean(text, 60)}"{f"; it has {options}" if options else ""}')
-        await self._click(Click(target=Target(ref=found.ref)))
+        await self._click(Click(target=ElementTarget(ref=found.ref)))
 
     async def _option(self, element: Element, name: str) -> OptionFound:
         """An option of the list that a field has opened; waits while the list loads."""

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from longshore.registry.token_budget import LEAST_TOKENS, count_tokens, fit_ends
 from longshore.toolsets.browser.events import clean, without_unseen
-from longshore.toolsets.browser.snapshot import Line, fold_behind, outline, render, shorten_texts
+from longshore.toolsets.browser.snapshot import SnapshotLine, fold_behind, outline, render, shorten_texts
 from longshore.toolsets.browser.tab import Arrival, Outcome
 
 Shown = Literal["none", "auto", "full"]
@@ -40,7 +40,7 @@ def room_for_page(max_tokens: int) -> int:
     return max_tokens - FENCE_TOKENS
 
 
-def show_page(lines: Sequence[Line], max_tokens: int) -> str:
+def show_page(lines: Sequence[SnapshotLine], max_tokens: int) -> str:
     """The page's lines with long texts cut if they fit, else its outline."""
     lines = fold_behind(lines)
     shorter, is_cut = shorten_texts(lines)

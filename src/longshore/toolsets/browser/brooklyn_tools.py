@@ -17,7 +17,7 @@ from longshore.registry.token_budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_T
 from longshore.registry.toolset import tool
 from longshore.server.context import Context
 from longshore.toolsets.browser import actions
-from longshore.toolsets.browser.actions import Target
+from longshore.toolsets.browser.actions import ElementTarget
 from longshore.toolsets.browser.answers import origin_of
 from longshore.toolsets.browser.browsers import Browsers, Used
 from longshore.toolsets.browser.events import PageError, clean
@@ -158,7 +158,7 @@ class BrooklynTools:
     ) -> str:
         """Click an element and wait for what the click starts."""
         async with self._use_for_brooklyn(ctx, browserId, target) as used:
-            return await _act(used, selector, timeout / 1000, actions.Click(target=Target(selector=selector)))
+            return await _act(used, selector, timeout / 1000, actions.Click(target=ElementTarget(selector=selector)))
 
     @tool(category="interaction", effects="write", timeout=CALL_SECONDS, open_world=True, listed=False)
     async def fill_text(
@@ -172,7 +172,7 @@ class BrooklynTools:
         timeout: Timeout = 5000,
     ) -> str:
         """Fill a form field with text, in place of what is in it unless clearFirst is false."""
-        where = Target(selector=selector)
+        where = ElementTarget(selector=selector)
         steps: list[actions.Step] = [actions.Fill(fields=[actions.Field(target=where, value=text)])]
         if not clearFirst:
             steps = [actions.Press(keys=["Control+End"], target=where), actions.Type(text=text, target=where)]
@@ -288,7 +288,7 @@ class BrooklynTools:
         """Capture a screenshot and store it as a file, to which the answer links."""
         if outputPath is not None:
             raise ToolError("outputPath can't be chosen here; leave it out, the answer links the file")
-        part, seconds = None if selector is None else Target(selector=selector), timeout / 1000
+        part, seconds = None if selector is None else ElementTarget(selector=selector), timeout / 1000
         async with self._use_for_brooklyn(ctx, browserId, target) as used:
             shot = await used.tab.screenshot(type, quality, None, fullPage, part, seconds)
             small = None
@@ -312,7 +312,7 @@ class BrooklynTools:
 
 async def _act(used: Used, selector: str, seconds: float, *steps: actions.Step) -> str:
     """Wait until an element is visible, then act on it. Raises ToolError for any step that fails."""
-    appears = actions.Wait(target=Target(selector=selector), seconds=seconds)
+    appears = actions.Wait(target=ElementTarget(selector=selector), seconds=seconds)
     outcome = await used.tab.act(appears, *steps, seconds=seconds + EFFECT_SECONDS)
     if outcome.failed is not None:
         raise PageError(outcome.failed)

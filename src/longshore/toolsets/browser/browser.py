@@ -9,7 +9,7 @@ from typing import Final, Protocol, final
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed, Params
+from longshore.toolsets.browser.connection import CdpConnection, CdpError, ConnectionClosed, Params
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.events import clean
 from longshore.toolsets.browser.masking import Secrets
@@ -26,11 +26,11 @@ MOST_REFUSED: Final = 10
 """Popups that are closed during one call, before the page that opens them is given up."""
 
 
-class Engine(Protocol):
+class BrowserEngine(Protocol):
     """A running browser: one that this server started, or an attachment to another one."""
 
     @property
-    def connection(self) -> Connection: ...
+    def connection(self) -> CdpConnection: ...
     async def end(self) -> None: ...
 
 
@@ -38,7 +38,7 @@ class Engine(Protocol):
 class Attachment:
     """A running browser that this server did not start. It is detached from, never closed."""
 
-    def __init__(self, connection: Connection, is_local: bool = False) -> None:
+    def __init__(self, connection: CdpConnection, is_local: bool = False) -> None:
         """`is_local`: whether it runs on this machine, and reads its files."""
         self.connection, self.is_local = connection, is_local
 
@@ -46,7 +46,7 @@ class Attachment:
         self.connection.close()
 
 
-Relaunch = Callable[[], Awaitable[Engine]]
+Relaunch = Callable[[], Awaitable[BrowserEngine]]
 
 
 class UserPage(Struct, frozen=True):
@@ -64,7 +64,7 @@ class Browser:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BrowserEngine,
         relaunch: Relaunch | None = None,
         *,
         downloads: str | None = None,
@@ -359,7 +359,7 @@ class Browser:
         return not isinstance(self.engine, Attachment)
 
     @property
-    def _connection(self) -> Connection:
+    def _connection(self) -> CdpConnection:
         return self.engine.connection
 
     async def _call(self, method: str, params: Params | None = None) -> Params:

@@ -23,7 +23,7 @@ from longshore.toolsets.browser.launch import BrowserProcess, LaunchOptions, lau
 from longshore.toolsets.browser.navigation import LoadFailed
 from longshore.toolsets.browser.options import BrowserOptions
 from longshore.toolsets.browser.origins import OriginRules, make_rules, origin_of_url
-from longshore.toolsets.browser.proxy import Proxy, resolve_name
+from longshore.toolsets.browser.proxy import OriginProxy, resolve_name
 from longshore.toolsets.browser.tab import Arrival, Tab
 from longshore.toolsets.browser.websocket import attach
 
@@ -89,7 +89,7 @@ class Browsers:
         self.rules: OriginRules = make_rules(
             options.allowed_origins, options.blocked_origins, options.private_addresses
         )
-        self._proxy: Proxy | None = None
+        self._proxy: OriginProxy | None = None
         self._table: HandleTable[Browser] = HandleTable(
             "browser",
             Browser.close,
@@ -316,7 +316,7 @@ class Browsers:
 
     async def _proxy_url(self) -> str:
         if self._proxy is None:
-            proxy = Proxy(self.rules)
+            proxy = OriginProxy(self.rules)
             await proxy.open()
             self._proxy = self._proxy or proxy
         return self._proxy.url

@@ -21,7 +21,7 @@ EventHandler = Callable[[str, Params], None]
 
 
 class Transport(Protocol):
-    """Carries whole messages. It calls `Connection.receive` for each, and `Connection.end` once when it closes."""
+    """Carries whole messages. Calls `CdpConnection.receive` for each, and `CdpConnection.end` once when it closes."""
 
     def write(self, message: bytes) -> None: ...
     def close(self) -> None: ...
@@ -60,7 +60,7 @@ _encoder: Final = Encoder()
 
 
 @final
-class Connection:
+class CdpConnection:
     """Sends calls and passes events to handlers. `session` is a target's id in flat mode, None the browser itself."""
 
     def __init__(self) -> None:

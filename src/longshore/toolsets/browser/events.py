@@ -103,7 +103,7 @@ class Entries(Struct, Generic[E], frozen=True):
 
 
 @final
-class Ring(Generic[E]):
+class LogRing(Generic[E]):
     """The newest entries of a log. Each has a number, counted from 1."""
 
     def __init__(self, most: int = MOST_ENTRIES) -> None:
@@ -138,7 +138,7 @@ class ConsoleEntry(Struct, frozen=True):
     """The calls that led there, a line each."""
 
 
-class Exchange(Struct):
+class NetworkExchange(Struct):
     """A request and its response or failure."""
 
     number: int
@@ -218,11 +218,11 @@ class TabLog:
     def __init__(self, secrets: Secrets | None = None, refs: RefNumbers | None = None) -> None:
         """`secrets` are those of the browser: a form can be submitted to another tab."""
         self.secrets = secrets or Secrets()
-        self.console: Ring[ConsoleEntry] = Ring()
-        self.network: Ring[Exchange] = Ring()
+        self.console: LogRing[ConsoleEntry] = LogRing()
+        self.network: LogRing[NetworkExchange] = LogRing()
         self.notices = Notices()
         self.refs = refs or RefNumbers()
-        self._running: dict[str, Exchange] = {}
+        self._running: dict[str, NetworkExchange] = {}
         """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
     def take(self, session: str, method: str, params: dict[str, Any]) -> None:
@@ -250,10 +250,10 @@ class TabLog:
         """An address, or a text with some, without users and with dots for parameters that have a secret's value."""
         return self.secrets.mask_parameters(without_user(text))
 
-    def exchange(self, number: int) -> Exchange | None:
+    def exchange(self, number: int) -> NetworkExchange | None:
         return next((each for each in self.network if each.number == number), None)
 
-    def running(self) -> list[Exchange]:
+    def running(self) -> list[NetworkExchange]:
         """The requests that have not ended."""
         return list(self._running.values())
 
@@ -285,7 +285,7 @@ class TabLog:
         if before is not None and redirect:
             before.status, before.seconds = int(redirect.get("status", 0)), time.monotonic() - before.started
         request = params.get("request", {})
-        exchange = Exchange(
+        exchange = NetworkExchange(
             self.network.next_number(),
             params["requestId"],
             session,
@@ -316,7 +316,7 @@ class TabLog:
             exchange.session, exchange.bytes = session, int(params.get("encodedDataLength", 0))
             self._end(exchange, problem)
 
-    def _end(self, exchange: Exchange, problem: str) -> None:
+    def _end(self, exchange: NetworkExchange, problem: str) -> None:
         del self._running[exchange.request_id]
         is_cancelled = problem in (CANCELLED, ENDED_BEFORE)
         if is_cancelled and exchange.status:
@@ -357,7 +357,7 @@ class TabLog:
             self.notices.add(f"console error: {clean(text)}")
 
 
-def _failure(exchange: Exchange) -> str:
+def _failure(exchange: NetworkExchange) -> str:
     return f"{exchange.method} {clean(exchange.url)}: {exchange.problem or exchange.status}"
 
 

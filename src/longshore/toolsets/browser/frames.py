@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar, final
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.connection import CdpError, Connection
+from longshore.toolsets.browser.connection import CdpConnection, CdpError
 from longshore.toolsets.browser.events import FIRST_TAB, RefNumbers
 from longshore.toolsets.browser.script import REF, PageScript
 
@@ -39,7 +39,7 @@ class Frame:
 class Frames:
     """The frame tree of a page, updated by the page's events."""
 
-    def __init__(self, connection: Connection, main_id: str, session: str, refs: RefNumbers) -> None:
+    def __init__(self, connection: CdpConnection, main_id: str, session: str, refs: RefNumbers) -> None:
         self._connection, self._refs = connection, refs
         self.main = Frame(main_id, None, session, refs.prefix, refs)
         self._frames = {main_id: self.main}

@@ -14,7 +14,7 @@ InputEvent = tuple[str, dict[str, Any]]
 """A method of the protocol's Input domain and its parameters."""
 
 
-class Key(Struct, frozen=True):
+class KeyboardKey(Struct, frozen=True):
     """A key as pages see it: its meaning, its place, its legacy number and the text that it types."""
 
     key: str
@@ -27,26 +27,26 @@ class Key(Struct, frozen=True):
 _NAMED: Final = {
     key.key.lower(): key
     for key in (
-        Key("Enter", "Enter", 13, "\r"),
-        Key("Tab", "Tab", 9),
-        Key("Escape", "Escape", 27),
-        Key("Backspace", "Backspace", 8),
-        Key("Delete", "Delete", 46),
-        Key("Insert", "Insert", 45),
-        Key("Home", "Home", 36),
-        Key("End", "End", 35),
-        Key("PageUp", "PageUp", 33),
-        Key("PageDown", "PageDown", 34),
-        Key("ArrowLeft", "ArrowLeft", 37),
-        Key("ArrowUp", "ArrowUp", 38),
-        Key("ArrowRight", "ArrowRight", 39),
-        Key("ArrowDown", "ArrowDown", 40),
-        Key("ContextMenu", "ContextMenu", 93),
-        Key("CapsLock", "CapsLock", 20),
-        *(Key(f"F{n}", f"F{n}", 111 + n) for n in range(1, 13)),
+        KeyboardKey("Enter", "Enter", 13, "\r"),
+        KeyboardKey("Tab", "Tab", 9),
+        KeyboardKey("Escape", "Escape", 27),
+        KeyboardKey("Backspace", "Backspace", 8),
+        KeyboardKey("Delete", "Delete", 46),
+        KeyboardKey("Insert", "Insert", 45),
+        KeyboardKey("Home", "Home", 36),
+        KeyboardKey("End", "End", 35),
+        KeyboardKey("PageUp", "PageUp", 33),
+        KeyboardKey("PageDown", "PageDown", 34),
+        KeyboardKey("ArrowLeft", "ArrowLeft", 37),
+        KeyboardKey("ArrowUp", "ArrowUp", 38),
+        KeyboardKey("ArrowRight", "ArrowRight", 39),
+        KeyboardKey("ArrowDown", "ArrowDown", 40),
+        KeyboardKey("ContextMenu", "ContextMenu", 93),
+        KeyboardKey("CapsLock", "CapsLock", 20),
+        *(KeyboardKey(f"F{n}", f"F{n}", 111 + n) for n in range(1, 13)),
     )
 }
-_NAMED["space"] = Key(" ", "Space", 32, " ")
+_NAMED["space"] = KeyboardKey(" ", "Space", 32, " ")
 _OTHER_NAMES: Final = {
     "return": "enter",
     "esc": "escape",
@@ -61,10 +61,10 @@ _OTHER_NAMES: Final = {
     "page-down": "pagedown",
 }
 _MODIFIERS: Final = {
-    "Alt": (1, Key("Alt", "AltLeft", 18, location=1)),
-    "Control": (2, Key("Control", "ControlLeft", 17, location=1)),
-    "Meta": (4, Key("Meta", "MetaLeft", 91, location=1)),
-    "Shift": (8, Key("Shift", "ShiftLeft", 16, location=1)),
+    "Alt": (1, KeyboardKey("Alt", "AltLeft", 18, location=1)),
+    "Control": (2, KeyboardKey("Control", "ControlLeft", 17, location=1)),
+    "Meta": (4, KeyboardKey("Meta", "MetaLeft", 91, location=1)),
+    "Shift": (8, KeyboardKey("Shift", "ShiftLeft", 16, location=1)),
 }
 _MODIFIER_NAMES: Final = {
     "alt": "Alt",
@@ -97,18 +97,18 @@ _MAC_COMMANDS: Final = {"a": "selectAll", "c": "copy", "v": "paste", "x": "cut",
 """On macOS the system, not the page's engine, turns these keys with Meta into edits. Input events bypass it."""
 
 
-def _characters() -> dict[str, Key]:
+def _characters() -> dict[str, KeyboardKey]:
     """The keys of the US layout by the character that each types."""
     keys = {" ": _NAMED["space"]}
     for letter in "abcdefghijklmnopqrstuvwxyz":
         for text in (letter, letter.upper()):
-            keys[text] = Key(text, f"Key{letter.upper()}", ord(letter.upper()), text)
+            keys[text] = KeyboardKey(text, f"Key{letter.upper()}", ord(letter.upper()), text)
     for digit, shifted in enumerate(_SHIFTED_DIGITS):
         for text in (str(digit), shifted):
-            keys[text] = Key(text, f"Digit{digit}", 48 + digit, text)
+            keys[text] = KeyboardKey(text, f"Digit{digit}", 48 + digit, text)
     for pair, (code, number) in _PUNCTUATION.items():
         for text in pair:
-            keys[text] = Key(text, code, number, text)
+            keys[text] = KeyboardKey(text, code, number, text)
     return keys
 
 
@@ -158,7 +158,7 @@ def type_events(text: str) -> list[InputEvent]:
     return events
 
 
-def _parse(name: str) -> tuple[list[str], Key]:
+def _parse(name: str) -> tuple[list[str], KeyboardKey]:
     """The modifiers of a key's name in the order given, and the key."""
     rest = name if len(name) == 1 else name.strip()
     parts = [*rest[:-1].split("+")[:-1], "+"] if rest.endswith("++") else rest.split("+") if rest != "+" else ["+"]
@@ -175,10 +175,10 @@ def _parse(name: str) -> tuple[list[str], Key]:
     return modifiers, _key(name, last, "Shift" in modifiers)
 
 
-def _key(name: str, last: str, shifted: bool) -> Key:
+def _key(name: str, last: str, shifted: bool) -> KeyboardKey:
     if len(last) == 1:
         if last not in _CHARACTERS:
-            return Key(last, "", 0, last)
+            return KeyboardKey(last, "", 0, last)
         return _CHARACTERS[last.upper() if shifted and last.isalpha() else last]
     lower = last.strip().lower()
     if lower in _MODIFIER_NAMES:
@@ -189,7 +189,7 @@ def _key(name: str, last: str, shifted: bool) -> Key:
     return key
 
 
-def _stroke(key: Key, bits: int) -> list[InputEvent]:
+def _stroke(key: KeyboardKey, bits: int) -> list[InputEvent]:
     """Down and up. Text is typed unless Alt, Control or Meta is held."""
     text = "" if bits & ~_SHIFT else key.text
     down = _event("keyDown" if text else "rawKeyDown", key, bits)
@@ -200,7 +200,7 @@ def _stroke(key: Key, bits: int) -> list[InputEvent]:
     return [down, _event("keyUp", key, bits)]
 
 
-def _event(kind: str, key: Key, bits: int) -> InputEvent:
+def _event(kind: str, key: KeyboardKey, bits: int) -> InputEvent:
     return "Input.dispatchKeyEvent", {
         "type": kind,
         "modifiers": bits,

@@ -18,7 +18,7 @@ from typing import Final, final
 from msgspec import Struct
 
 from longshore.sandbox.descendants import spared
-from longshore.toolsets.browser.connection import CdpError, Connection, ConnectionClosed
+from longshore.toolsets.browser.connection import CdpConnection, CdpError, ConnectionClosed
 from longshore.toolsets.browser.executable import BrowserUnavailable, find_browser
 from longshore.toolsets.browser.pipe import PipeTransport
 
@@ -128,7 +128,9 @@ class _Failed(Exception):
 class BrowserProcess:
     """A browser that this server started. It ends with `end`, or when the server's process does."""
 
-    def __init__(self, connection: Connection, guard: _Guard, executable: str, folder: str, notice: str | None) -> None:
+    def __init__(
+        self, connection: CdpConnection, guard: _Guard, executable: str, folder: str, notice: str | None
+    ) -> None:
         self.connection = connection
         self.executable, self.folder, self.notice = executable, folder, notice
         self._guard = guard
@@ -197,7 +199,7 @@ def _without_sandbox(why: str) -> str:
 
 async def _try(executable: str, options: LaunchOptions, attempt: _Attempt, notice: str | None) -> BrowserProcess:
     folder = _make_folder(attempt.user)
-    connection = Connection()
+    connection = CdpConnection()
     guard = _Guard(folder)
     try:
         read, write = guard.start([executable, *_flags(options, attempt, folder)], attempt.user)

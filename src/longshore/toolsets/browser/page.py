@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from msgspec import Struct
 
 from longshore.addresses import parse_ip
-from longshore.toolsets.browser.connection import TOO_LONG, CdpError, Connection, ConnectionClosed, Params
+from longshore.toolsets.browser.connection import TOO_LONG, CdpConnection, CdpError, ConnectionClosed, Params
 from longshore.toolsets.browser.events import TabLog, clean
 from longshore.toolsets.browser.frames import Frames
 from longshore.toolsets.browser.origins import METADATA_PATTERNS, OriginRules, origin_of_url
@@ -110,7 +110,7 @@ class Page:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: CdpConnection,
         target_id: str,
         session: str,
         log: TabLog,
@@ -143,7 +143,7 @@ class Page:
     @classmethod
     async def attach(
         cls,
-        connection: Connection,
+        connection: CdpConnection,
         target_id: str,
         log: TabLog,
         dialogs: Dialogs,

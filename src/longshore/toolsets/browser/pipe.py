@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Final, final
 
-from longshore.toolsets.browser.connection import Connection
+from longshore.toolsets.browser.connection import CdpConnection
 
 MOST_MESSAGE_BYTES: Final = 256 << 20
 """A screenshot of a long page has some 50 MB. A page can log a longer text: then only both ends are kept."""
@@ -18,7 +18,7 @@ END_BYTES: Final = 200
 class PipeTransport(asyncio.Protocol):
     """Reads the browser's messages from one descriptor and writes ours to the other. It owns both."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: CdpConnection) -> None:
         self._connection = connection
         self._unfinished = bytearray()
         self._is_cut = False

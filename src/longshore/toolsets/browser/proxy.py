@@ -74,7 +74,7 @@ async def resolve_name(host: str, port: int) -> Sequence[str]:
 
 
 @final
-class Proxy:
+class OriginProxy:
     """Serves one or more browsers. `refused` is called with the origin and the reason of each refusal."""
 
     def __init__(
@@ -275,7 +275,7 @@ class _Exchange:
 
     def __init__(
         self,
-        proxy: Proxy,
+        proxy: OriginProxy,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         deadline: asyncio.Timeout,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from longshore.errors import ToolError
-from longshore.toolsets.browser.connection import CdpError, Connection
+from longshore.toolsets.browser.connection import CdpConnection, CdpError
 from longshore.toolsets.browser.events import RefNumbers, clean
 
 WORLD: Final = "longshore"
@@ -35,7 +35,7 @@ _TITLE: Final = f"function() {{ return document.title.slice(0, {MOST_TITLE}); }}
 T = TypeVar("T")
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class SnapshotLine(Struct, frozen=True, omit_defaults=True):
     """A line of a snapshot. `frame` marks an iframe, whose own lines belong below it.
 
     `behind` marks visible parts that can't be used, such as the page behind a dialog.
@@ -49,7 +49,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
 
 
 class Lines(Struct, frozen=True):
-    lines: list[Line]
+    lines: list[SnapshotLine]
     title: str
     url: str
     nodes: int = 0
@@ -167,13 +167,15 @@ class Holds(Struct, frozen=True):
 class PageScript:
     """The script in one document of a frame."""
 
-    def __init__(self, connection: Connection, session: str, object_id: str, context_id: int, refs: RefNumbers) -> None:
+    def __init__(
+        self, connection: CdpConnection, session: str, object_id: str, context_id: int, refs: RefNumbers
+    ) -> None:
         self._connection, self._session, self._refs = connection, session, refs
         self._object_id, self._context_id = object_id, context_id
 
     @classmethod
     async def install(
-        cls, connection: Connection, session: str, frame_id: str, prefix: str, refs: RefNumbers | None = None
+        cls, connection: CdpConnection, session: str, frame_id: str, prefix: str, refs: RefNumbers | None = None
     ) -> PageScript:
         """Load the script into a frame's current document. Raises CdpError if it is being replaced."""
         refs = refs or RefNumbers()

@@ -44,7 +44,7 @@ WAITED_FOR: Final = {
 
 
 @final
-class Watch:
+class ActivityWatch:
     """The activity since an action began, and the part of it in progress."""
 
     def __init__(self, since: float) -> None:
@@ -121,7 +121,7 @@ class Watch:
         self._changed.set()
 
 
-class Request(Struct):
+class TrackedRequest(Struct):
     """A request in progress, or one that another may continue."""
 
     sender: tuple[str, str]
@@ -143,13 +143,13 @@ class Activity:
 
     def __init__(self, main_frame: str) -> None:
         self._main_frame = main_frame
-        self._watches: list[Watch] = []
+        self._watches: list[ActivityWatch] = []
         self._last_action = time.monotonic()
         self._polls: dict[tuple[str, str], int] = {}
-        self._requests: dict[str, Request] = {}
+        self._requests: dict[str, TrackedRequest] = {}
         """By id, which stays when a frame's document, or a worker's script, goes on in another session."""
 
-    def watch(self, since: float | None = None) -> Watch:
+    def watch(self, since: float | None = None) -> ActivityWatch:
         """Begin to watch activity that begins from now on, or that continues such activity.
 
         Pass it to `unwatch` at the end.
@@ -159,11 +159,11 @@ class Activity:
             # The previous action waited at least so long, and nothing continued it.
             if request.answered is not None and now - request.answered > FILLED_QUIET_MS / 1000:
                 request.answered = None
-        watch = Watch(now if since is None else since)
+        watch = ActivityWatch(now if since is None else since)
         self._watches.append(watch)
         return watch
 
-    def unwatch(self, watch: Watch) -> None:
+    def unwatch(self, watch: ActivityWatch) -> None:
         if watch in self._watches:
             self._watches.remove(watch)
         self._last_action = time.monotonic()
@@ -257,7 +257,7 @@ class Activity:
         while len(self._requests) >= MOST_REQUESTS:
             self._requests.pop(next(iter(self._requests)))
         began = now if before is None else before.began
-        self._requests[id] = Request(sender, str(params.get("loaderId", "")), session, began)
+        self._requests[id] = TrackedRequest(sender, str(params.get("loaderId", "")), session, began)
         return began
 
     def _answered(self, session: str, params: dict[str, Any]) -> None:
@@ -287,7 +287,7 @@ def _place(params: dict[str, Any]) -> str:
     return ":".join(str(frames[0].get(name)) for name in ("scriptId", "lineNumber", "columnNumber")) if frames else ""
 
 
-def _may_continue(before: Request, sender: tuple[str, str], now: float) -> bool:
+def _may_continue(before: TrackedRequest, sender: tuple[str, str], now: float) -> bool:
     """Whether a request that is sent now continues that one."""
     return (
         before.sender == sender
@@ -297,7 +297,7 @@ def _may_continue(before: Request, sender: tuple[str, str], now: float) -> bool:
     )
 
 
-async def settle(watch: Watch, quiet: Callable[[], Awaitable[None]], seconds: float = SETTLE_SECONDS) -> bool:
+async def settle(watch: ActivityWatch, quiet: Callable[[], Awaitable[None]], seconds: float = SETTLE_SECONDS) -> bool:
     """Wait for the effects of an action. False if some are still in progress after that many seconds.
 
     `quiet` waits for a quiet DOM. Its round trip through the page also guarantees that the requests sent by the page's

@@ -7,7 +7,7 @@ from typing import Final
 
 from longshore.errors import ToolError
 from longshore.toolsets.browser import actions
-from longshore.toolsets.browser.actions import Target
+from longshore.toolsets.browser.actions import ElementTarget
 from longshore.toolsets.browser.parameters import ActStep
 from longshore.toolsets.browser.script import REF
 
@@ -21,14 +21,14 @@ def is_ref(text: str) -> bool:
     return _REF.fullmatch(text) is not None
 
 
-def read_target(text: str) -> Target:
+def read_target(text: str) -> ElementTarget:
     """The element identified by its ref or by a CSS selector."""
-    return Target(ref=text) if is_ref(text) else Target(selector=text)
+    return ElementTarget(ref=text) if is_ref(text) else ElementTarget(selector=text)
 
 
 def make_step(step: ActStep) -> actions.Step:
     """The step to perform. Raises ToolError that names missing parameters."""
-    given = Target(ref=step.ref, selector=step.selector, text=step.text, label=step.label)
+    given = ElementTarget(ref=step.ref, selector=step.selector, text=step.text, label=step.label)
     has_target = any((step.ref, step.selector, step.text, step.label))
     match step.action:
         case "click":
@@ -44,7 +44,7 @@ def make_step(step: ActStep) -> actions.Step:
                 raise ToolError('a press step needs keys as its value, such as "Enter" or "Control+A"')
             return actions.Press(keys=step.value.split() or ["Space"], target=given if has_target else None)
         case "drag":
-            return actions.Drag(target=given, to=Target(ref=step.to))
+            return actions.Drag(target=given, to=ElementTarget(ref=step.to))
         case "scroll":
             pixels = _number(step, "pixels") if step.value is not None else 0.0
             return actions.Scroll(target=given if has_target else None, y=pixels)
@@ -66,7 +66,7 @@ def _wait(step: ActStep) -> actions.Wait:
     if step.text is not None:
         return actions.Wait(text=step.text)
     if step.selector is not None or step.ref is not None:
-        return actions.Wait(target=Target(ref=step.ref, selector=step.selector))
+        return actions.Wait(target=ElementTarget(ref=step.ref, selector=step.selector))
     seconds = _number(step, "milliseconds") / 1000
     if not 0 < seconds <= MOST_WAIT_SECONDS:
         raise ToolError(f"a wait step takes up to {MOST_WAIT_SECONDS * 1000:.0f} milliseconds")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from longshore.errors import ToolError, ToolTimeout
 from longshore.toolsets.browser import navigation
-from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, Fill, Step, Target, Wait
+from longshore.toolsets.browser.actions import FRAME_SECONDS, Actions, Element, ElementTarget, Fill, Step, Wait
 from longshore.toolsets.browser.connection import CdpError, ConnectionClosed
 from longshore.toolsets.browser.downloads import Downloads
 from longshore.toolsets.browser.evaluation import ScriptElement, evaluate
@@ -31,10 +31,10 @@ from longshore.toolsets.browser.settling import (
     QUIET_LIMIT_MS,
     QUIET_MS,
     SETTLE_SECONDS,
-    Watch,
+    ActivityWatch,
     settle,
 )
-from longshore.toolsets.browser.snapshot import Line, compose, diff, fold_repeated
+from longshore.toolsets.browser.snapshot import SnapshotLine, compose, diff, fold_repeated
 
 ACT_SECONDS: Final = 15.0
 READ_SECONDS: Final = 10.0
@@ -70,7 +70,7 @@ class Outcome(Struct, frozen=True):
     """Both only if they changed."""
     diff: str = ""
     """The changes of the page, or of the compared part. Empty also if there is another document."""
-    page: list[Line] | None = None
+    page: list[SnapshotLine] | None = None
     """The lines of another document. Parts that are as on the page before are one line each."""
     failed: str | None = None
     """Why a step failed, after others were done."""
@@ -86,22 +86,22 @@ class Arrival(Struct, frozen=True):
     status: int
     note: str
     events: list[str]
-    page: list[Line]
+    page: list[SnapshotLine]
     """The page's lines, none if it was not waited for. Parts that are as on the page before are one line each."""
-    lines: list[Line]
+    lines: list[SnapshotLine]
     """All of the page's lines."""
 
 
-class Snapshot(Struct, frozen=True):
+class PageSnapshot(Struct, frozen=True):
     """A page's lines, those of its frames among them."""
 
-    lines: list[Line]
+    lines: list[SnapshotLine]
     url: str
     title: str
     truncated: bool
 
 
-NOTHING: Final = Snapshot([], "", "", False)
+NOTHING: Final = PageSnapshot([], "", "", False)
 
 
 class Match(Struct, frozen=True):
@@ -234,7 +234,7 @@ class Tab:
             loaded = await go(page)
             if loaded.download:
                 await self._host.downloads.wait(first, SETTLE_SECONDS, begins=True)
-            before, lines = self._last.lines, list[Line]()
+            before, lines = self._last.lines, list[SnapshotLine]()
             if wait == "none":
                 await self.look(page)
             else:
@@ -255,15 +255,15 @@ class Tab:
     async def snapshot(
         self,
         mode: Literal["full", "interactive"] = "full",
-        target: Target | None = None,
+        target: ElementTarget | None = None,
         depth: int | None = None,
         links: bool = False,
         seconds: float = READ_SECONDS,
         boxes: bool = False,
-    ) -> Snapshot:
+    ) -> PageSnapshot:
         """The page's lines, with refs; with `boxes` also where each element is in the window."""
 
-        async def work(page: Page) -> Snapshot:
+        async def work(page: Page) -> PageSnapshot:
             made = await self._snapshot(page, mode, target, depth, links, boxes)
             return self._note(made) if mode == "full" and target is None and depth is None and not boxes else made
 
@@ -316,7 +316,7 @@ class Tab:
     ) -> Reading:
         """The text of the page or of a part of it, and below it that of the frames in it."""
 
-        async def read_frame(page: Page, frame: Frame, target: Target | None) -> Reading:
+        async def read_frame(page: Page, frame: Frame, target: ElementTarget | None) -> Reading:
             selector, ref = (None, None) if target is None else (target.selector, target.ref)
             found = await self._in_frame(
                 page, frame, lambda s: s.read(format=format, selector=selector, ref=ref, limit_chars=limit_chars)
@@ -335,7 +335,7 @@ class Tab:
 
         async def work(page: Page) -> Reading:
             frame = page.frames.main if ref is None else page.frames.of_ref(ref)
-            return await read_frame(page, frame, Target(selector=selector, ref=ref) if selector or ref else None)
+            return await read_frame(page, frame, ElementTarget(selector=selector, ref=ref) if selector or ref else None)
 
         return await self._run(work, seconds, "reading")
 
@@ -351,7 +351,7 @@ class Tab:
             element = None
             if ref is not None:
                 actions = Actions(page, self.dialogs)
-                element = await self._own_world(page, actions, await actions.find(Target(ref=ref)))
+                element = await self._own_world(page, actions, await actions.find(ElementTarget(ref=ref)))
             return await evaluate(page, script, element, seconds, args)
 
         return await self._run(work, seconds, "the script")
@@ -362,7 +362,7 @@ class Tab:
         quality: int | None = None,
         max_width: int | None = None,
         full_page: bool = False,
-        target: Target | None = None,
+        target: ElementTarget | None = None,
         seconds: float = READ_SECONDS,
         marks: bool = False,
     ) -> Screenshot:
@@ -487,7 +487,7 @@ class Tab:
             failed,
         )
 
-    async def _settle(self, page: Page, watch: Watch, frame: Frame, quiet_ms: int) -> None:
+    async def _settle(self, page: Page, watch: ActivityWatch, frame: Frame, quiet_ms: int) -> None:
         frames = [page.frames.main] if frame is page.frames.main else [page.frames.main, frame]
 
         async def quiet() -> None:
@@ -629,7 +629,7 @@ class Tab:
         if self._host.shares_window(self):
             drop(page.connection.send("Page.bringToFront", {}, page.session))
 
-    def _note(self, made: Snapshot) -> Snapshot:
+    def _note(self, made: PageSnapshot) -> PageSnapshot:
         """Store the snapshot of the whole page."""
         self.seen_url, self.title, self._last = made.url, made.title, made
         return made
@@ -645,11 +645,11 @@ class Tab:
         self,
         page: Page,
         mode: Literal["full", "interactive"] = "full",
-        target: Target | None = None,
+        target: ElementTarget | None = None,
         depth: int | None = None,
         links: bool = False,
         boxes: bool = False,
-    ) -> Snapshot:
+    ) -> PageSnapshot:
         frame = page.frames.main
         query = None if target is None else target.query()
         if target is not None and target.ref is not None:
@@ -657,13 +657,13 @@ class Tab:
         given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links, "boxes": boxes}
         told = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
         lines, truncated = await self._with_children(page, frame, told, given)
-        return Snapshot(lines, page.frames.main.url or told.url, told.title, truncated)
+        return PageSnapshot(lines, page.frames.main.url or told.url, told.title, truncated)
 
     async def _with_children(
         self, page: Page, frame: Frame, told: Any, given: dict[str, Any]
-    ) -> tuple[list[Line], bool]:
+    ) -> tuple[list[SnapshotLine], bool]:
         """A frame's lines with those of the frames in it, which are all read at once."""
-        children: dict[str, list[Line]] = {}
+        children: dict[str, list[SnapshotLine]] = {}
         truncated = bool(told.truncated)
 
         async def look(ref: str) -> None:
@@ -680,16 +680,18 @@ class Tab:
         if refs:
             await asyncio.gather(*map(look, refs[:MOST_SHOWN_FRAMES]))
         if left := refs[MOST_SHOWN_FRAMES:]:
-            children[left[0]] = [Line(0, f"({len(left)} frames from here on are not looked into; give one as scope)")]
+            children[left[0]] = [
+                SnapshotLine(0, f"({len(left)} frames from here on are not looked into; give one as scope)")
+            ]
         return (compose(told.lines, children) if children else list(told.lines)), truncated
 
-    async def _shown_children(self, page: Page, frame: Frame, target: Target | None) -> list[Frame]:
+    async def _shown_children(self, page: Page, frame: Frame, target: ElementTarget | None) -> list[Frame]:
         """The visible frames in a frame, or in a part of it, in their order."""
         if all(each.parent != frame.id for each in page.frames):
             return []
         query = None if target is None else target.query()
         found = await self._in_frame(page, frame, lambda s: s.snapshot(target=query))
-        lines: list[Line] = [] if found is None else found.lines
+        lines: list[SnapshotLine] = [] if found is None else found.lines
         shown = [await self._child(page, frame, line.ref) for line in lines if line.frame and line.ref]
         return [child for child in shown if child is not None]
 
@@ -723,7 +725,7 @@ class Tab:
             raise ToolError(f"no script can run in the frame of {element.ref}; read it with browser_read")
         return ScriptElement(session, context, str(resolved["object"]["objectId"]))
 
-    async def _box(self, page: Page, target: Target) -> Box:
+    async def _box(self, page: Page, target: ElementTarget) -> Box:
         element = await Actions(page, self.dialogs).find(target)
         box = await page.frames.use(element.frame, lambda s: s.box({"ref": element.ref}))
         x, y = box.x, box.y
@@ -734,7 +736,7 @@ class Tab:
         return Box(x, y, box.width, box.height)
 
 
-def _changes(before: Snapshot, after: Snapshot, max_tokens: int) -> str:
+def _changes(before: PageSnapshot, after: PageSnapshot, max_tokens: int) -> str:
     """The difference of two snapshots. It says if they show only a part of the page."""
     truncated = before.truncated or after.truncated
     changes = diff(before.lines, after.lines, max_tokens, truncated)

@@ -23,7 +23,7 @@ from longshore.telemetry.recorder import reporter_of
 from longshore.toolsets.browser import actions
 from longshore.toolsets.browser import options as browser_options
 from longshore.toolsets.browser import playwright_tools as playwright
-from longshore.toolsets.browser.actions import Point, Target
+from longshore.toolsets.browser.actions import ElementTarget, Point
 from longshore.toolsets.browser.answers import (
     LEAST_ANSWER,
     Shown,
@@ -37,7 +37,7 @@ from longshore.toolsets.browser.answers import (
 from longshore.toolsets.browser.brooklyn_tools import BrooklynTools
 from longshore.toolsets.browser.browsers import HEIGHT, WIDTH, Browsers, Strategy, Used
 from longshore.toolsets.browser.downloads import clean_name
-from longshore.toolsets.browser.events import MOST_ENTRIES, Exchange, clean, without_user
+from longshore.toolsets.browser.events import MOST_ENTRIES, NetworkExchange, clean, without_user
 from longshore.toolsets.browser.live_view import view_of
 from longshore.toolsets.browser.masking import Secrets
 from longshore.toolsets.browser.options import BrowserOptions
@@ -303,7 +303,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError(
                 "give what to wait for: text, text_gone, ref, selector, url, expression or idle; or a timeout_ms"
             )
-        where = None if ref is None and selector is None else Target(ref=ref, selector=selector)
+        where = None if ref is None and selector is None else ElementTarget(ref=ref, selector=selector)
         if expression is not None and not self.options.evaluate:
             raise ToolError("scripts are switched off here (toolsets.browser.evaluate); wait for a text or selector")
         step = actions.Wait(
@@ -407,7 +407,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
     ) -> str:
         """Read the page's text."""
         async with self._use(ctx, browserId, target, tab_id) as used:
-            part = Target() if selector is None else read_target(selector)
+            part = ElementTarget() if selector is None else read_target(selector)
             read = await used.tab.read(
                 format or "markdown", part.selector, part.ref, seconds=_seconds(timeout_ms, READ_SECONDS)
             )
@@ -455,7 +455,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             raise ToolError(f"quality={quality}: give 1 to 100")
         if max_width is not None and not 1 <= max_width <= MOST_PIXELS:
             raise ToolError(f"max_width={max_width}: give 1 to {MOST_PIXELS} pixels")
-        part = None if ref is None and selector is None else Target(ref=ref, selector=selector)
+        part = None if ref is None and selector is None else ElementTarget(ref=ref, selector=selector)
         async with self._use(ctx, browserId, target, tab_id) as used:
             seconds = _seconds(timeout_ms, READ_SECONDS)
             shot = await used.tab.screenshot(
@@ -596,7 +596,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         """Click, and show what changed."""
         if (x is None) != (y is None):
             raise ToolError("give both x and y")
-        where = Target(ref=ref, selector=selector, text=text) if x is None or y is None else Point(x, y)
+        where = ElementTarget(ref=ref, selector=selector, text=text) if x is None or y is None else Point(x, y)
         step = actions.Click(target=where, button=button or "left", count=count or 1, modifiers=[*(modifiers or [])])
         return await self._act(ctx, (step,), (browserId, target, tab_id), _seconds(timeout_ms, ACT_SECONDS), max_tokens)
 
@@ -630,7 +630,9 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
         """Fill form fields, and show what changed. Labels need no snapshot before."""
         step = actions.Fill(
             fields=[
-                actions.Field(target=Target(label=each.label, ref=each.ref, selector=each.selector), value=each.value)
+                actions.Field(
+                    target=ElementTarget(label=each.label, ref=each.ref, selector=each.selector), value=each.value
+                )
                 for each in fields
             ],
             submit=bool(submit),
@@ -704,7 +706,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
             folder = self._browsers.upload_folder(used.browser)
             confined = ConfinedFiles(Roots(tuple(await ctx.folders())))
             given = await asyncio.to_thread(copy_uploads, confined, paths, folder)
-            part = None if ref is None and selector is None else Target(ref=ref, selector=selector)
+            part = None if ref is None and selector is None else ElementTarget(ref=ref, selector=selector)
             outcome = await used.tab.act(actions.Upload(paths=given, target=part), seconds=seconds)
             return [Text(_show(used, outcome, max_tokens))]
 
@@ -901,7 +903,7 @@ def _tab_line(id: str, is_current: bool, url: str, title: str, secrets: Secrets)
     return f"  {id}{' (current)' if is_current else ''} {secrets.mask(shown)}"
 
 
-def _exchange_line(each: Exchange) -> str:
+def _exchange_line(each: NetworkExchange) -> str:
     result = each.problem or str(each.status or ("running" if each.seconds is None else "ended"))
     took = "" if each.seconds is None else f" {each.seconds * 1000:.0f} ms"
     return f"{each.number} {each.method} {clean(each.url, 200)} {each.kind} {result}{took}"

@@ -14,7 +14,7 @@ from msgspec import DecodeError, Struct, field
 from msgspec.json import decode
 
 from longshore.addresses import is_loopback
-from longshore.toolsets.browser.connection import Connection
+from longshore.toolsets.browser.connection import CdpConnection
 from longshore.toolsets.browser.executable import BrowserUnavailable
 from longshore.toolsets.browser.pipe import MOST_MESSAGE_BYTES
 
@@ -53,7 +53,7 @@ class _Version(Struct, frozen=True):
     websocket: str = field(name="webSocketDebuggerUrl")
 
 
-async def attach(url: str, addresses: Sequence[str] | None = None) -> Connection:
+async def attach(url: str, addresses: Sequence[str] | None = None) -> CdpConnection:
     """Connect to the browser at http://HOST:PORT or ws://…, or with `auto` to one that runs here.
 
     `addresses` are those of its host that were checked: the name is not resolved again, since it could lead elsewhere.
@@ -77,7 +77,7 @@ def _split(url: str) -> SplitResult:
     raise BrowserUnavailable(f"{url!r} is no address of a browser; give http://HOST:PORT, ws://… or auto")
 
 
-async def _attach_to_running() -> Connection:
+async def _attach_to_running() -> CdpConnection:
     problems: list[str] = []
     for file in _port_files():
         try:
@@ -154,7 +154,7 @@ def _ask_for_websocket(parts: SplitResult, addresses: Sequence[str] | None) -> s
     return reached._replace(query=found.query or parts.query).geturl()
 
 
-async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
+async def _open(url: str, addresses: Sequence[str] | None) -> CdpConnection:
     try:
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
@@ -186,7 +186,7 @@ async def _open(url: str, addresses: Sequence[str] | None) -> Connection:
         where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         why = str(problem) or f"no answer within {OPEN_SECONDS:g} s"
         raise BrowserUnavailable(f"the browser at {where} does not let us attach: {why}. {_HOW}") from None
-    connection = Connection()
+    connection = CdpConnection()
     connection.open(WebsocketTransport(connection, opened))
     return connection
 
@@ -207,7 +207,7 @@ def _proxy_for(parts: SplitResult) -> str | None:
 class WebsocketTransport:
     """Carries messages over a websocket, with one task for each direction."""
 
-    def __init__(self, connection: Connection, socket: ClientConnection) -> None:
+    def __init__(self, connection: CdpConnection, socket: ClientConnection) -> None:
         self._connection, self._socket = connection, socket
         self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._closing = False

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from longshore.errors import ToolError
-from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.changes import Fact, GraphChange
 from longshore.toolsets.context.checks import check_item
 from longshore.toolsets.context.forgetting import mark_contradiction, revive
 from longshore.toolsets.context.postings import terms_of_name, terms_of_text, words_by_term
@@ -55,14 +55,14 @@ def prepare(items: Iterable[NewItem]) -> tuple[list[PreparedItem], dict[str, str
     return prepared, words_by_term(texts, posted)
 
 
-def add_items(change: Change, items: Sequence[PreparedItem], words: dict[str, str]) -> list[AddedItem]:
+def add_items(change: GraphChange, items: Sequence[PreparedItem], words: dict[str, str]) -> list[AddedItem]:
     """Add items, then their links, which may name items of the same call. Raises ToolError."""
     change.postings.declare(words)
     placed = [_place(change, prepared) for prepared in items]
     return [_link(change, prepared.item, added) for prepared, added in zip(items, placed, strict=True)]
 
 
-def _place(change: Change, prepared: PreparedItem) -> AddedItem:
+def _place(change: GraphChange, prepared: PreparedItem) -> AddedItem:
     """Find or create the item's node, and add its text."""
     item = prepared.item
     if item.valid_to is not None and item.valid_to <= (change.at if item.valid_from is None else item.valid_from):
@@ -80,12 +80,12 @@ def _place(change: Change, prepared: PreparedItem) -> AddedItem:
     return AddedItem(node=node, kind=item.kind, name=item.name, outcome=outcome, observation=observation)
 
 
-def _times(change: Change, item: NewItem) -> dict[str, Any]:
+def _times(change: GraphChange, item: NewItem) -> dict[str, Any]:
     begins = change.at if item.valid_from is None else item.valid_from
     return {"valid_from": begins, "valid_to": item.valid_to, "recorded_at": change.at}
 
 
-def _state(change: Change, new: Fact, item: NewItem, terms: Counter[str] | None = None) -> tuple[int, bool]:
+def _state(change: GraphChange, new: Fact, item: NewItem, terms: Counter[str] | None = None) -> tuple[int, bool]:
     """Return the observation or edge for what an item says, and whether it is new.
 
     An equal text or link that is stored already changes nothing, except where the item says that it began earlier or
@@ -104,7 +104,7 @@ def _state(change: Change, new: Fact, item: NewItem, terms: Counter[str] | None 
     return change.record_again(known, valid_from=begins, valid_to=known.valid_to if ends is None else ends), True
 
 
-def _contradict(change: Change, observation: int, other: int) -> bool:
+def _contradict(change: GraphChange, observation: int, other: int) -> bool:
     """Mark a contradiction with what an item names; return whether it is new. An existing mark stays as it is."""
     if change.is_contradiction(observation, other):
         return False
@@ -112,7 +112,7 @@ def _contradict(change: Change, observation: int, other: int) -> bool:
     return True
 
 
-def _find_or_create(change: Change, prepared: PreparedItem) -> tuple[int, Outcome]:
+def _find_or_create(change: GraphChange, prepared: PreparedItem) -> tuple[int, Outcome]:
     item = prepared.item
     sql = f"SELECT {NODE} FROM node WHERE name_key = ? AND kind = ? AND path = ?"
     row = change.transaction.row(sql, (name_key(item.name, item.path), item.kind, item.path))
@@ -140,7 +140,7 @@ def _find_or_create(change: Change, prepared: PreparedItem) -> tuple[int, Outcom
     return node.id, "merged" if changed is not node else "unchanged"
 
 
-def _link(change: Change, item: NewItem, added: AddedItem) -> AddedItem:
+def _link(change: GraphChange, item: NewItem, added: AddedItem) -> AddedItem:
     """Add the item's links."""
     edges, created, is_new = list[int](), list[int](), False
     for link in item.links:
@@ -164,7 +164,7 @@ def _link(change: Change, item: NewItem, added: AddedItem) -> AddedItem:
     return replace(added, outcome=outcome, edges=tuple(edges), linked=tuple(created))
 
 
-def _create_linked(change: Change, link: NewLink) -> int:
+def _create_linked(change: GraphChange, link: NewLink) -> int:
     """Create a node for a name that no node has, or revive the retracted node that has it."""
     kind = link.kind or CONCEPT
     sql = f"SELECT {NODE} FROM node WHERE name_key = ? AND kind = ? AND path = ?"
@@ -174,7 +174,7 @@ def _create_linked(change: Change, link: NewLink) -> int:
     return change.insert_node(Node(id=0, kind=kind, name=link.to, path=link.path))
 
 
-def _target(change: Change, link: NewLink) -> int | None:
+def _target(change: GraphChange, link: NewLink) -> int | None:
     """The node that a link names; None if no node has the name. Raises ToolError if several nodes have it."""
     if not link.path and (match := NODE_ID.fullmatch(link.to)):  # in a file, `n1` is the name of a function
         node = change.node(int(match[1]))

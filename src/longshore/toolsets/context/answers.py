@@ -27,16 +27,16 @@ from longshore.toolsets.context.records import (
     AddedItem,
     Details,
     Edge,
-    Event,
     ForgetMode,
     ForgetReport,
+    GraphEvent,
     Interval,
     Microseconds,
     Moment,
     Node,
     Observation,
     Source,
-    Status,
+    StoreStatus,
     Targeted,
 )
 from longshore.toolsets.context.rows import is_past, to_json
@@ -285,7 +285,9 @@ def show_ingested(report: IngestReport, max_tokens: int) -> str:
 # -- the whole store
 
 
-def show_status(status: Status, place: Place, events: Sequence[Event], allow_purge: bool, max_tokens: int) -> str:
+def show_status(
+    status: StoreStatus, place: Place, events: Sequence[GraphEvent], allow_purge: bool, max_tokens: int
+) -> str:
     """The place and size of the store, and its last changes."""
     kinds = ", ".join(f"{to_word(kind)} {count:,}" for kind, count in status.kinds.items())
     changed = "never" if status.last_change_at is None else show_time(status.last_change_at)
@@ -304,13 +306,13 @@ def show_status(status: Status, place: Place, events: Sequence[Event], allow_pur
     return fit_lines(lines, max_tokens).text
 
 
-def show_events(events: Iterable[Event], most: int | None = None) -> list[str]:
+def show_events(events: Iterable[GraphEvent], most: int | None = None) -> list[str]:
     """A line for each change: `2026-11-18T09:30:00Z create n1; add n1 o2; link n1 e3, n1 e4 by alice`."""
     changes = groupby(events, key=lambda event: (event.at, event.actor))
     return [_show_change(at, actor, list(made)) for (at, actor), made in islice(changes, most)]
 
 
-def _show_change(at: Microseconds, actor: str, events: Sequence[Event]) -> str:
+def _show_change(at: Microseconds, actor: str, events: Sequence[GraphEvent]) -> str:
     done = dict[str, list[str]]()
     for event in sorted(events, key=lambda event: event.sequence):
         ids = ((letter, id_) for letter, id_ in (("n", event.node), ("o", event.observation), ("e", event.edge)))

@@ -51,7 +51,7 @@ _OPERATIONS: Final[dict[Closing, str]] = {
 
 
 @final
-class Change:
+class GraphChange:
     """One transaction that writes: its time, its source, and its changes of single rows."""
 
     def __init__(self, transaction: Transaction, source: NewSource, clock: Microseconds) -> None:

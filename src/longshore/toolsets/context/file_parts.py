@@ -26,7 +26,7 @@ class Part(Struct, frozen=True):
     """The part that it belongs to, by its position."""
 
 
-class Call(Struct, frozen=True):
+class CodeCall(Struct, frozen=True):
     """Code in a part calls something by a dotted name."""
 
     part: int
@@ -54,7 +54,7 @@ class Mention(Struct, frozen=True):
     anchor: str = ""
 
 
-Reference: TypeAlias = Call | Import | Mention
+Reference: TypeAlias = CodeCall | Import | Mention
 
 
 class ParsedFile(Struct, frozen=True):

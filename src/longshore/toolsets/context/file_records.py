@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longshore.toolsets.context.additions import PreparedItem, add_items
-from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.changes import Fact, GraphChange
 from longshore.toolsets.context.records import AddedItem, FileState, Node, NodeChange
 from longshore.toolsets.context.rows import EDGE, NODE, name_key, sources_by_id, text_hash, to_edge, to_node
 
 
 def replace_file(
-    change: Change, state: FileState, items: Sequence[PreparedItem], words: dict[str, str]
+    change: GraphChange, state: FileState, items: Sequence[PreparedItem], words: dict[str, str]
 ) -> list[AddedItem]:
     """Replace a file's nodes by those of the items: equal texts stay, others are superseded, missing nodes leave it.
 
@@ -33,7 +33,7 @@ def replace_file(
     return added
 
 
-def move_file(change: Change, old: str, state: FileState) -> int:
+def move_file(change: GraphChange, old: str, state: FileState) -> int:
     """Move the nodes of a file to another path, with their ids and history; return how many left the file instead."""
     left = 0
     for node in _nodes_of(change, old):
@@ -49,7 +49,7 @@ def move_file(change: Change, old: str, state: FileState) -> int:
     return left
 
 
-def _name_sources(change: Change, node: Node, path: str) -> None:
+def _name_sources(change: GraphChange, node: Node, path: str) -> None:
     """Make this path the source of all statements that files make about a node."""
     for table, column in (("observation", "node"), ("edge", "from_node")):
         rows = change.transaction.rows(f"SELECT DISTINCT source FROM {table} WHERE {column} = ?", (node.id,))
@@ -64,20 +64,20 @@ def _name_sources(change: Change, node: Node, path: str) -> None:
                 change.transaction.run(sql, (source.id,) * 3)
 
 
-def forget_file(change: Change, path: str) -> int:
+def forget_file(change: GraphChange, path: str) -> int:
     """Remove the nodes of a deleted file, except the statements of agents about them; return how many it had."""
     count = sum(_leave(change, node) for node in _nodes_of(change, path))
     change.transaction.run("DELETE FROM file_state WHERE path = ?", (path,))
     return count
 
 
-def _nodes_of(change: Change, path: str) -> list[Node]:
+def _nodes_of(change: GraphChange, path: str) -> list[Node]:
     # `path <> ''` lets SQLite use the index of nodes with a path.
     sql = f"SELECT {NODE} FROM node WHERE path = ? AND path <> '' AND retracted_at IS NULL ORDER BY id"
     return [to_node(row) for row in change.transaction.rows(sql, (path,))]
 
 
-def _leave(change: Change, node: Node) -> bool:
+def _leave(change: GraphChange, node: Node) -> bool:
     """Remove a node from its file: close all statements of files about it. Return whether it was in the file.
 
     Statements of agents stay, and with them the node: the file may come back with another branch.
@@ -93,7 +93,7 @@ def _leave(change: Change, node: Node) -> bool:
     return was_in_file
 
 
-def _supersede_others(change: Change, node: int, hashes: set[str]) -> None:
+def _supersede_others(change: GraphChange, node: int, hashes: set[str]) -> None:
     """Close the previous statements of the file about a node; the last of its new texts replaces them."""
     current = change.current_observations(node)
     new = next((o.id for o in reversed(current) if text_hash(o.text) in hashes), None)
@@ -104,7 +104,7 @@ def _supersede_others(change: Change, node: int, hashes: set[str]) -> None:
             change.close(old, "superseded" if new else "not in file", ended_at=change.at, by=new)
 
 
-def _close_other_edges(change: Change, node: int, edges: set[int]) -> None:
+def _close_other_edges(change: GraphChange, node: int, edges: set[int]) -> None:
     """Close the links of a node that the file does not contain any more."""
     sql = f"SELECT {EDGE} FROM edge WHERE from_node = ? AND superseded_at IS NULL"
     others = [edge for edge in map(to_edge, change.transaction.rows(sql, (node,))) if edge.id not in edges]
@@ -114,12 +114,12 @@ def _close_other_edges(change: Change, node: int, edges: set[int]) -> None:
             change.close(old, "not in file", ended_at=change.at)
 
 
-def _of_files(change: Change, sources: set[int]) -> set[int]:
+def _of_files(change: GraphChange, sources: set[int]) -> set[int]:
     """The sources that are files. A node has one path, so each is its file, at its current or a former path."""
     return {id_ for id_, source in sources_by_id(change.transaction, sources).items() if source.type == "file"}
 
 
-def save_state(change: Change, state: FileState) -> None:
+def save_state(change: GraphChange, state: FileState) -> None:
     """Store the state of a file."""
     sql = (
         "INSERT INTO file_state (path, size, modified_ns, hash, parser) VALUES (?, ?, ?, ?, ?) ON CONFLICT (path)"

@@ -7,7 +7,7 @@ from typing import Final
 
 from longshore.errors import ToolError
 from longshore.toolsets.context import reading
-from longshore.toolsets.context.changes import Change, Fact
+from longshore.toolsets.context.changes import Fact, GraphChange
 from longshore.toolsets.context.checks import derive_name
 from longshore.toolsets.context.database import Transaction, batches, marks
 from longshore.toolsets.context.packing import show_time
@@ -33,7 +33,7 @@ FORGOTTEN: Final = "forgotten"
 
 
 def supersede(
-    change: Change,
+    change: GraphChange,
     old: Observation,
     text: str,
     *,
@@ -70,7 +70,7 @@ def supersede(
     return by
 
 
-def _new(change: Change, old: Observation, text: str, begins: Microseconds) -> Observation:
+def _new(change: GraphChange, old: Observation, text: str, begins: Microseconds) -> Observation:
     """An observation with the new text, from this source."""
     return Observation(
         id=0,
@@ -84,7 +84,7 @@ def _new(change: Change, old: Observation, text: str, begins: Microseconds) -> O
     )
 
 
-def end(change: Change, old: Fact, valid_to: Microseconds | None, reason: str = "") -> int:
+def end(change: GraphChange, old: Fact, valid_to: Microseconds | None, reason: str = "") -> int:
     """End an observation or edge at a time (None: now); return the id of its row from now on. Raises ToolError.
 
     Until a future end it is a current row with that end.
@@ -126,7 +126,7 @@ def _successor(fact: Fact) -> str:
     return f"{'o' if isinstance(fact, Observation) else 'e'}{fact.superseded_by}"
 
 
-def retract(change: Change, targets: Targets, reason: str = "") -> ForgetReport:
+def retract(change: GraphChange, targets: Targets, reason: str = "") -> ForgetReport:
     """Close all current observations and edges of the targets as never true; `restore` reverts it. Raises ToolError."""
     nodes, observations, edges = list[int](), list[int](), list[int]()
     for id_ in targets.nodes:
@@ -156,13 +156,13 @@ def retract(change: Change, targets: Targets, reason: str = "") -> ForgetReport:
     return ForgetReport(nodes=tuple(nodes), observations=tuple(observations), edges=tuple(edges))
 
 
-def read_again(change: Change, path: str) -> None:
+def read_again(change: GraphChange, path: str) -> None:
     """Let the next ingest read a file again whose nodes were forgotten: otherwise it would count as unchanged."""
     if path:
         change.transaction.run("UPDATE file_state SET parser = ? WHERE path = ?", (FORGOTTEN, path))
 
 
-def restore(change: Change, targets: Targets) -> ForgetReport:
+def restore(change: GraphChange, targets: Targets) -> ForgetReport:
     """Record retracted targets again; a node together with all that was retracted with it. Raises ToolError.
 
     An edge is restored when both of its ends are. All get new ids: the store did not believe them in the meantime, and
@@ -190,7 +190,7 @@ def restore(change: Change, targets: Targets) -> ForgetReport:
 _WITH_NODE: Final = "closed_as = 'retracted with node' AND superseded_by IS NULL"
 
 
-def _retracted_with(change: Change, node: int) -> list[Fact]:
+def _retracted_with(change: GraphChange, node: int) -> list[Fact]:
     """All rows that were retracted with a node and are not restored; of edges, those with both ends current."""
     sql = f"SELECT {OBSERVATION} FROM observation WHERE node = ? AND {_WITH_NODE} ORDER BY id"
     found: list[Fact] = [to_observation(row) for row in change.transaction.rows(sql, (node,))]
@@ -200,7 +200,7 @@ def _retracted_with(change: Change, node: int) -> list[Fact]:
     return found + [e for e in edges if nodes[e.from_node].retracted_at is nodes[e.to_node].retracted_at is None]
 
 
-def _restored(change: Change, old: Fact) -> int | None:
+def _restored(change: GraphChange, old: Fact) -> int | None:
     """The new row of a retracted one; None if it was restored already. Raises ToolError."""
     if old.is_current or (old.superseded_by is not None and old.closed_as in _RETRACTED):
         return None
@@ -225,14 +225,14 @@ def _restored(change: Change, old: Fact) -> int | None:
 _RETRACTED: Final = ("retracted", "retracted with node")
 
 
-def revive(change: Change, node: Node) -> None:
+def revive(change: GraphChange, node: Node) -> None:
     """Make a retracted node current without its observations and edges, which stay retracted."""
     change.revive(node)
     for table, where in (("observation", "node = ?"), ("edge", "? IN (from_node, to_node)")):
         change.transaction.run(f"UPDATE {table} SET closed_as = 'retracted' WHERE {where} AND {_WITH_NODE}", (node.id,))
 
 
-def purge(change: Change, targets: Targets) -> ForgetReport:
+def purge(change: GraphChange, targets: Targets) -> ForgetReport:
     """Erase rows for good, with their history, postings and terms, and what events say of them. Raises ToolError.
 
     A text is erased in all rows of its node that have it, such as those that were recorded again; an edge likewise.
@@ -257,7 +257,7 @@ def with_same(transaction: Transaction, targets: Targets) -> Targets:
     return Targets(nodes=targets.nodes, observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
 
 
-def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
+def _forget_name(change: GraphChange, purged: Observation, targets: Targets) -> None:
     """Remove the name that a purged text gave its node from the node and from the events."""
     derived = derive_name(purged.text)
     node = change.node(purged.node)
@@ -277,7 +277,7 @@ def _forget_name(change: Change, purged: Observation, targets: Targets) -> None:
             change.transaction.run("UPDATE event SET detail = '{}' WHERE sequence = ?", (event.sequence,))
 
 
-def _erase(change: Change, targets: Targets) -> ForgetReport:
+def _erase(change: GraphChange, targets: Targets) -> ForgetReport:
     """Delete rows, with those of the nodes among them, and what refers to them. Raises ToolError."""
     transaction = change.transaction
     found = {id_: change.node(id_) for id_ in sorted(targets.nodes)}
@@ -314,7 +314,7 @@ def _erase(change: Change, targets: Targets) -> ForgetReport:
     return ForgetReport(nodes=tuple(nodes), observations=tuple(sorted(observations)), edges=tuple(sorted(edges)))
 
 
-def _delete_postings(change: Change, nodes: list[int], observations: list[int]) -> None:
+def _delete_postings(change: GraphChange, nodes: list[int], observations: list[int]) -> None:
     for table, ids in (("node", nodes), ("observation", observations)):
         columns = f"id, {NAME}, term_ids, retracted_at" if table == "node" else "node, id, term_ids, superseded_at"
         for batch in batches(ids):
@@ -330,7 +330,7 @@ def _delete_unused_sources(transaction: Transaction) -> None:
     )
 
 
-def drop_old_events(change: Change, most: int) -> None:
+def drop_old_events(change: GraphChange, most: int) -> None:
     """Delete the oldest events beyond this number, a bounded number at once.
 
     The last one stays: it has the last known time.
@@ -343,7 +343,7 @@ def drop_old_events(change: Change, most: int) -> None:
             change.transaction.run("DELETE FROM event WHERE sequence <= ?", (end,))
 
 
-def drop_old_history(change: Change, before: Microseconds) -> bool:
+def drop_old_history(change: GraphChange, before: Microseconds) -> bool:
     """Delete observations and edges superseded before a time, a bounded number; return whether these were all."""
     found = list[tuple[int, ...]]()
     for table in ("observation", "edge"):
@@ -355,7 +355,7 @@ def drop_old_history(change: Change, before: Microseconds) -> bool:
     return max(len(observations), len(edges)) < HISTORY_AT_ONCE
 
 
-def mark_contradiction(change: Change, one: Observation, other: Observation) -> None:
+def mark_contradiction(change: GraphChange, one: Observation, other: Observation) -> None:
     """Mark two current observations as contradicting each other. Raises ToolError."""
     if one.id == other.id:
         raise ToolError("an observation does not contradict itself; name two")

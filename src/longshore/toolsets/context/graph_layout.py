@@ -25,7 +25,7 @@ _GRAVITY: Final = 0.06
 """Pulls everything to the middle."""
 
 
-class Box(NamedTuple):
+class Rectangle(NamedTuple):
     """A rectangle by its upper left corner and size."""
 
     x: float
@@ -55,9 +55,9 @@ def lay_out(
     if single := [node for node in widths if node not in linked]:
         parts.append(single)
     points = dict[int, Point]()
-    for part, box in _share(parts, Box(0, 0, width, height), widths):
+    for part, box in _share(parts, Rectangle(0, 0, width, height), widths):
         if len(parts) > 1:
-            box = Box(box.x + GAP, box.y + GAP, max(1.0, box.width - 2 * GAP), max(1.0, box.height - 2 * GAP))
+            box = Rectangle(box.x + GAP, box.y + GAP, max(1.0, box.width - 2 * GAP), max(1.0, box.height - 2 * GAP))
         inside = _grid(part, box, widths) if part[0] not in linked else _by_forces(part, linked, box, widths)
         points.update(inside)
     return {node: _inside(points[node], widths[node], width, height) for node in widths}
@@ -89,7 +89,9 @@ def _parts(nodes: Iterable[int], linked: Mapping[int, set[int]]) -> list[list[in
     return sorted(parts, key=lambda part: (-len(part), part[0]))
 
 
-def _share(parts: Sequence[list[int]], box: Box, widths: Mapping[int, float]) -> list[tuple[list[int], Box]]:
+def _share(
+    parts: Sequence[list[int]], box: Rectangle, widths: Mapping[int, float]
+) -> list[tuple[list[int], Rectangle]]:
     """A rectangle for each part, in proportion to its names: the longer side is divided between two halves."""
     if len(parts) <= 1:
         return [(part, box) for part in parts]
@@ -108,7 +110,7 @@ def _share(parts: Sequence[list[int]], box: Box, widths: Mapping[int, float]) ->
     return [*_share(parts[:cut], first, widths), *_share(parts[cut:], second, widths)]
 
 
-def _grid(part: list[int], box: Box, widths: Mapping[int, float]) -> dict[int, Point]:
+def _grid(part: list[int], box: Rectangle, widths: Mapping[int, float]) -> dict[int, Point]:
     """Rows of nodes without links."""
     widest = max(widths[node] for node in part) + GAP
     columns = max(1, min(len(part), int(box.width // widest)))
@@ -121,7 +123,7 @@ def _grid(part: list[int], box: Box, widths: Mapping[int, float]) -> dict[int, P
 
 
 def _by_forces(
-    part: list[int], linked: Mapping[int, set[int]], box: Box, widths: Mapping[int, float]
+    part: list[int], linked: Mapping[int, set[int]], box: Rectangle, widths: Mapping[int, float]
 ) -> dict[int, Point]:
     """The positions of the nodes of one part, by the forces of Fruchterman and Reingold (1991)."""
     place = {node: index for index, node in enumerate(part)}

@@ -68,7 +68,7 @@ class IngestLimits(Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS: Final = IngestLimits()
 
 
-class Problem(Struct, frozen=True):
+class FileProblem(Struct, frozen=True):
     """A file that was skipped or read as plain text, and the reason."""
 
     path: str
@@ -91,7 +91,7 @@ class IngestReport(Struct, kw_only=True):
     """Unchanged themselves, but they refer to what has changed."""
     skipped: Counter[str] = field(default_factory=Counter[str])
     """By reason: binary, too large, not UTF-8, unreadable, vanished, changed meanwhile, unusable name, …"""
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[FileProblem] = field(default_factory=list[FileProblem])
     """At most MOST_PROBLEMS: files that were skipped for another reason than their kind, or read as plain text only."""
     limits: list[str] = field(default_factory=list[str])
     """The limits that were reached, and what that means."""
@@ -428,7 +428,7 @@ class _Pass:
 
     def _name(self, path: str, what: str) -> None:
         if len(self._report.problems) < MOST_PROBLEMS:
-            self._report.problems.append(Problem(path.encode(errors="replace").decode(), what))
+            self._report.problems.append(FileProblem(path.encode(errors="replace").decode(), what))
 
     def _reach_byte_limit(self) -> None:
         what = f"{self._limits.most_bytes:,} bytes were read: ingest again to go on with the rest"

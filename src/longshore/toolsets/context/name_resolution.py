@@ -17,7 +17,7 @@ from longshore.toolsets.context.file_parts import (
     FUNCTION,
     METHOD,
     SECTION,
-    Call,
+    CodeCall,
     Import,
     Mention,
     ParsedFile,
@@ -36,7 +36,7 @@ _BUILTIN: Final = frozenset(name for type_ in (str, bytes, list, dict, set, tupl
 """Methods of Python's own objects: a call of `x.append` is hardly that of the one class here that has an `append`."""
 
 
-class Target(NamedTuple):
+class ReferencedNode(NamedTuple):
     """The node that a reference means."""
 
     kind: str
@@ -44,12 +44,12 @@ class Target(NamedTuple):
     path: str
 
 
-class Link(NamedTuple):
+class ResolvedLink(NamedTuple):
     """A resolved reference of one part."""
 
     part: int
     relation: str
-    target: Target
+    target: ReferencedNode
     weight: float = 1.0
 
 
@@ -68,24 +68,24 @@ class NameTable:
         self._files = dict(files)
         self._imports_of = imports_of
         self._bound = dict[str, dict[str, list[Import]]]()
-        self._methods = dict[str, list[Target]]()
-        self._anchors = dict[str, dict[str, Target]]()
+        self._methods = dict[str, list[ReferencedNode]]()
+        self._anchors = dict[str, dict[str, ReferencedNode]]()
         self._modules = dict[str, list[str]]()
         for path in sorted(self._files):
             if path.endswith(PYTHON):
                 self._modules.setdefault(_module_name(path, self._files), []).append(path)
                 for kind, name in self._files[path]:
                     if kind == METHOD:
-                        self._methods.setdefault(name.rpartition(".")[2], []).append(Target(kind, name, path))
+                        self._methods.setdefault(name.rpartition(".")[2], []).append(ReferencedNode(kind, name, path))
 
-    def links(self, path: str, parsed: ParsedFile) -> list[Link]:
+    def links(self, path: str, parsed: ParsedFile) -> list[ResolvedLink]:
         """The links that a file's references resolve to, each once."""
-        found = dict[tuple[int, str, Target], Link]()
+        found = dict[tuple[int, str, ReferencedNode], ResolvedLink]()
         for reference in parsed.references:
             match reference:
                 case Import():
                     targets = [(0, "imports", target) for target in self._imported_file(path, reference)]
-                case Call():
+                case CodeCall():
                     owner = parsed.parts[reference.part]
                     targets = [(reference.part, "calls", target) for target in self._called(path, owner, reference)]
                 case Mention():
@@ -93,36 +93,38 @@ class NameTable:
             for part, relation, target in targets:
                 own = parsed.parts[part]
                 if target != (own.kind, own.name, path):
-                    found.setdefault((part, relation, target), Link(part, relation, target, 1 / len(targets)))
+                    found.setdefault((part, relation, target), ResolvedLink(part, relation, target, 1 / len(targets)))
         return list(found.values())
 
     # -- Markdown
 
-    def _mentioned(self, path: str, mention: Mention) -> Iterator[Target]:
+    def _mentioned(self, path: str, mention: Mention) -> Iterator[ReferencedNode]:
         file = mention.path or path
         if file not in self._files:
             return
         if mention.anchor and file.endswith(MARKDOWN):
             if file not in self._anchors:
                 sections = sorted(name for kind, name in self._files[file] if kind == SECTION)
-                self._anchors[file] = {anchor_of(name): Target(SECTION, name, file) for name in reversed(sections)}
+                self._anchors[file] = {
+                    anchor_of(name): ReferencedNode(SECTION, name, file) for name in reversed(sections)
+                }
             if target := self._anchors[file].get(mention.anchor):
                 yield target
                 return
         if mention.path:
-            yield Target(FILE, file, file)
+            yield ReferencedNode(FILE, file, file)
 
     # -- Python
 
-    def _imported_file(self, path: str, imported: Import) -> Iterator[Target]:
+    def _imported_file(self, path: str, imported: Import) -> Iterator[ReferencedNode]:
         """The file of the imported module; for `from package import module`, that of the module."""
         names = [f"{imported.module}.{imported.name}".strip(".")] if imported.name not in ("", "*") else []
         for name in (*names, imported.module):
             if file := self._module(path, name, imported.level):
-                yield Target(FILE, file, file)
+                yield ReferencedNode(FILE, file, file)
                 return
 
-    def _called(self, path: str, owner: object, call: Call) -> list[Target]:
+    def _called(self, path: str, owner: object, call: CodeCall) -> list[ReferencedNode]:
         first, *rest = call.name
         if first in ("self", "cls") and len(rest) == 1:
             scope = getattr(owner, "name", "").rpartition(".")[0]
@@ -136,7 +138,7 @@ class NameTable:
         found = self._methods.get(last, []) if last not in _BUILTIN else []
         return found if len(found) <= MOST_NAMESAKES else []
 
-    def _meant(self, path: str, name: tuple[str, ...], steps: int) -> Target | None:
+    def _meant(self, path: str, name: tuple[str, ...], steps: int) -> ReferencedNode | None:
         """The function, method or class that a dotted name refers to in a file."""
         if target := self._symbol(path, ".".join(name)):
             return target
@@ -161,7 +163,9 @@ class NameTable:
                 return target
         return None
 
-    def _in_module(self, path: str, module: str, level: int, rest: tuple[str, ...], steps: int) -> Target | None:
+    def _in_module(
+        self, path: str, module: str, level: int, rest: tuple[str, ...], steps: int
+    ) -> ReferencedNode | None:
         """Resolve the rest of a dotted name in a module; it may begin with modules of its package."""
         for length in range(len(rest) - 1, -1, -1):
             file = self._module(path, ".".join([module, *rest[:length]]).strip("."), level)
@@ -174,9 +178,11 @@ class NameTable:
         imports = self._bindings(path).get(name, [])
         return bool(imports) and not any(next(self._imported_file(path, each), None) for each in imports)
 
-    def _symbol(self, path: str, name: str) -> Target | None:
+    def _symbol(self, path: str, name: str) -> ReferencedNode | None:
         declared = self._files.get(path, frozenset())
-        return next((Target(kind, name, path) for kind in (FUNCTION, CLASS, METHOD) if (kind, name) in declared), None)
+        return next(
+            (ReferencedNode(kind, name, path) for kind in (FUNCTION, CLASS, METHOD) if (kind, name) in declared), None
+        )
 
     def _bindings(self, path: str) -> dict[str, list[Import]]:
         if path not in self._bound:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from longshore.errors import ToolError
 from longshore.toolsets.context import postings
-from longshore.toolsets.context.changes import Change
+from longshore.toolsets.context.changes import GraphChange
 from longshore.toolsets.context.checks import check_change, check_text, to_word
 from longshore.toolsets.context.database import Database, Row, Transaction, marks
 from longshore.toolsets.context.forgetting import FORGOTTEN
@@ -24,8 +24,8 @@ from longshore.toolsets.context.records import (
     NOTE,
     ContradictingPair,
     Edge,
-    Event,
     FileState,
+    GraphEvent,
     NewSource,
     Node,
     NodeChange,
@@ -62,22 +62,22 @@ CLOCK_SECONDS: Final = 86_400
 _FILE_STATE: Final = ", ".join(FileState.__struct_fields__)
 
 
-class Header(Struct, frozen=True):
+class FormatHeader(Struct, frozen=True):
     """The first line: the version of the format and of the store."""
 
     version: int
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class FormatLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One line: a record of one of these types."""
 
-    context: Header | None = None
+    context: FormatHeader | None = None
     source: Source | None = None
     node: Node | None = None
     observation: Observation | None = None
     contradiction: ContradictingPair | None = None
     edge: Edge | None = None
-    event: Event | None = None
+    event: GraphEvent | None = None
     file: FileState | None = None
 
 
@@ -95,26 +95,26 @@ class ImportReport(Struct, kw_only=True):
     """Lines that were left out, each with its number and why."""
 
 
-_decoder: Final = Decoder(Line)
+_decoder: Final = Decoder(FormatLine)
 
 
 def export_native(store: Store) -> Iterator[bytes]:
     """The lines of a store, without line ends. Raises StoreError."""
     with store.database.reading(EXPORT_SECONDS) as transaction:
-        yield encode(Line(context=Header(VERSION)))
+        yield encode(FormatLine(context=FormatHeader(VERSION)))
         tables: tuple[tuple[str, str, str, Callable[[Row], Any]], ...] = (
-            ("source", "id", SOURCE, lambda row: Line(source=to_source(row))),
-            ("node", "id", NODE, lambda row: Line(node=to_node(row))),
-            ("observation", "id", OBSERVATION, lambda row: Line(observation=to_observation(row))),
-            ("edge", "id", EDGE, lambda row: Line(edge=to_edge(row))),
-            ("event", "sequence", EVENT, lambda row: Line(event=to_event(row))),
-            ("file_state", "path", _FILE_STATE, lambda row: Line(file=_to_file_state(row))),
+            ("source", "id", SOURCE, lambda row: FormatLine(source=to_source(row))),
+            ("node", "id", NODE, lambda row: FormatLine(node=to_node(row))),
+            ("observation", "id", OBSERVATION, lambda row: FormatLine(observation=to_observation(row))),
+            ("edge", "id", EDGE, lambda row: FormatLine(edge=to_edge(row))),
+            ("event", "sequence", EVENT, lambda row: FormatLine(event=to_event(row))),
+            ("file_state", "path", _FILE_STATE, lambda row: FormatLine(file=_to_file_state(row))),
         )
         for table, key, columns, to_line in tables:
             for row in rows_of(transaction, table, key, columns):
                 yield encode(to_line(row), order="deterministic")
         for row in transaction.rows(f"SELECT {PAIR} FROM contradiction ORDER BY newer, older"):
-            yield encode(Line(contradiction=to_pair(row)))
+            yield encode(FormatLine(contradiction=to_pair(row)))
 
 
 def rows_of(transaction: Transaction, table: str, key: str, columns: str, where: str = "1 = 1") -> Iterator[Row]:
@@ -156,7 +156,7 @@ def import_native(store: Store, lines: Iterable[bytes], source: NewSource) -> Im
 class _Import:
     """An import in one transaction; maps the ids of the lines to ids of the store."""
 
-    def __init__(self, database: Database, change: Change) -> None:
+    def __init__(self, database: Database, change: GraphChange) -> None:
         self._database, self._change, self._transaction = database, change, change.transaction
         self._is_empty = not any(
             self._transaction.row(f"SELECT 1 FROM {table} LIMIT 1") for table in ("event", "source")
@@ -170,7 +170,7 @@ class _Import:
         self._last_event = 0
         self._report = ImportReport()
 
-    def take(self, line: Line, number: int) -> None:
+    def take(self, line: FormatLine, number: int) -> None:
         """Add the record of one line. Raises ToolError, and KeyError for an id that no previous line had."""
         if line.context is not None:
             if line.context.version > VERSION:
@@ -307,7 +307,7 @@ class _Import:
             state = new if self._is_empty else replace(new, parser=FORGOTTEN)
             self._insert("file_state", _FILE_STATE, state, "ON CONFLICT (path) DO UPDATE SET parser = excluded.parser")
 
-    def _add_event(self, new: Event) -> None:
+    def _add_event(self, new: GraphEvent) -> None:
         """Add an event, to an empty store only: others have their own events."""
         if new.at > self._change.at + CLOCK_SECONDS * 1_000_000:
             raise ToolError("its time is to come; set the clock of this machine")
@@ -328,7 +328,7 @@ class _Import:
         return 0
 
 
-def _numbers(line: Line) -> list[int]:
+def _numbers(line: FormatLine) -> list[int]:
     """The ids in a line, and an event's sequence number."""
     records = (line.source, line.node, line.observation, line.edge)
     events = [] if line.event is None else [line.event.sequence]

@@ -27,7 +27,7 @@ _DEFAULTS: Final = {
 }
 
 
-class Address(Struct, frozen=True):
+class PostgresAddress(Struct, frozen=True):
     """The parts of the address of a store in PostgreSQL."""
 
     parameters: dict[str, Any]
@@ -44,7 +44,7 @@ class Address(Struct, frozen=True):
         return text
 
 
-def parse_address(url: str) -> Address:
+def parse_address(url: str) -> PostgresAddress:
     """The parts of a `postgresql://` address. Raises StoreError, whose message never includes a possible password."""
     plain, schema = _take_schema(url)
     if not _SCHEMA_NAME.fullmatch(schema):
@@ -60,7 +60,7 @@ def parse_address(url: str) -> Address:
     user = quote(given["user"], safe="") + "@" if given.get("user") else ""
     shown = f"postgresql://{user}{host}{':' + port if port else ''}/{database}"
     place = shown if schema == SCHEMA else f"{shown}?schema={schema}"
-    return Address({**_DEFAULTS, **given, "client_encoding": "UTF8"}, schema, place)
+    return PostgresAddress({**_DEFAULTS, **given, "client_encoding": "UTF8"}, schema, place)
 
 
 def _take_schema(url: str) -> tuple[str, str]:

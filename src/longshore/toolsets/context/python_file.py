@@ -15,7 +15,7 @@ from longshore.toolsets.context.file_parts import (
     METHOD,
     NAME_CHARACTERS,
     PART_CHARACTERS,
-    Call,
+    CodeCall,
     Import,
     ParsedFile,
     Part,
@@ -69,7 +69,7 @@ class _Parser:
         self._lines = text.split("\n")
         self._parts = list[Part]()
         self._known = dict[tuple[str, str], int]()
-        self._references = list[Call | Import]()
+        self._references = list[CodeCall | Import]()
         self._called = set[tuple[int, tuple[str, ...]]]()
         self._calls = dict[int, int]()
 
@@ -160,7 +160,7 @@ class _Parser:
         if name and (part, name) not in self._called and self._calls.get(part, 0) < _MOST_CALLS:
             self._called.add((part, name))
             self._calls[part] = self._calls.get(part, 0) + 1
-            self._references.append(Call(part, name))
+            self._references.append(CodeCall(part, name))
 
 
 def _dotted(node: ast.expr) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from longshore.toolsets.context.records import (
     NOW,
     Details,
     Edge,
-    Event,
     FileState,
+    GraphEvent,
     Microseconds,
     Moment,
     Node,
@@ -203,7 +203,7 @@ def neighbourhood(
 
 def events(
     transaction: Transaction, *, after: int = 0, node: int | None = None, newest_first: bool = False, limit: int = 100
-) -> list[Event]:
+) -> list[GraphEvent]:
     """Events with a higher sequence number, of one node or of all."""
     of_node, values = ("AND node = ?", (node,)) if node is not None else ("", ())
     order = "DESC" if newest_first else "ASC"

@@ -165,7 +165,7 @@ class Source(Struct, frozen=True, kw_only=True):
     at: Microseconds = 0
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class GraphEvent(Struct, frozen=True, kw_only=True):
     """One change, in the order of their commits. It lists the ids of the changed rows, and no observation's text."""
 
     sequence: int
@@ -378,7 +378,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     """In the whole store."""
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class StoreStatus(Struct, frozen=True, kw_only=True):
     """The size and state of a store."""
 
     place: str

@@ -12,7 +12,7 @@ from longshore.toolsets.context.database import Row, Transaction, batches, marks
 from longshore.toolsets.context.records import (
     ContradictingPair,
     Edge,
-    Event,
+    GraphEvent,
     Microseconds,
     Moment,
     Node,
@@ -67,9 +67,9 @@ def to_source(row: Row) -> Source:
     return Source(**dict(zip(SOURCE.split(", "), row, strict=True)))
 
 
-def to_event(row: Row) -> Event:
+def to_event(row: Row) -> GraphEvent:
     fields: dict[str, Any] = dict(zip(EVENT.split(", "), (*row[:7], decode(row[7])), strict=True))
-    return Event(**fields)
+    return GraphEvent(**fields)
 
 
 def to_json(value: object) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from longshore.errors import StoreError, ToolError
 from longshore.toolsets.context import additions, file_records, forgetting, postings, reading, selecting
-from longshore.toolsets.context.changes import Change
+from longshore.toolsets.context.changes import GraphChange
 from longshore.toolsets.context.checks import check_change, check_text, derive_name
 from longshore.toolsets.context.database import ChangeWatcher, Database, Transaction
 from longshore.toolsets.context.derived_names import with_names
@@ -25,10 +25,10 @@ from longshore.toolsets.context.records import (
     AddedItem,
     Details,
     Edge,
-    Event,
     FileState,
     ForgetMode,
     ForgetReport,
+    GraphEvent,
     Microseconds,
     Moment,
     NewItem,
@@ -38,7 +38,7 @@ from longshore.toolsets.context.records import (
     Observation,
     Query,
     QueryResult,
-    Status,
+    StoreStatus,
     Targeted,
     Targets,
 )
@@ -323,7 +323,7 @@ class Store:
 
     def events(
         self, *, after: int = 0, node: int | None = None, newest_first: bool = False, limit: int = 100
-    ) -> list[Event]:
+    ) -> list[GraphEvent]:
         """The events after a sequence number, of one node or of all."""
         with self._database.reading() as transaction:
             return reading.events(transaction, after=after, node=node, newest_first=newest_first, limit=limit)
@@ -347,10 +347,10 @@ class Store:
         with self._database.reading() as transaction:
             return reading.texts_in_file(transaction, path)
 
-    def status(self) -> Status:
+    def status(self) -> StoreStatus:
         """Counts, size and state."""
         with self._database.reading() as transaction:
-            return Status(
+            return StoreStatus(
                 place=self._database.place,
                 schema=len(MIGRATIONS),
                 journal=self._database.journal(),
@@ -370,7 +370,7 @@ class Store:
     # -- the parts of a change
 
     @contextmanager
-    def changing(self, source: NewSource, *, grows: bool = False) -> Generator[Change]:
+    def changing(self, source: NewSource, *, grows: bool = False) -> Generator[GraphChange]:
         """A change: before its commit its index is written and old events are deleted.
 
         The first change of a day deletes old history, too; a bounded number of rows, so that later ones may continue.
@@ -379,7 +379,7 @@ class Store:
             if grows and (used := self._database.bytes_used(transaction)) >= self._limits.most_bytes:
                 what = f"it has {used / 1e6:,.0f} MB, and its limit is {self._limits.most_bytes / 1e6:,.0f} MB"
                 raise StoreError(self.place, what, "purge what is not needed, or raise max_bytes")
-            change = Change(transaction, source, self._clock())
+            change = GraphChange(transaction, source, self._clock())
             yield change
             change.postings.flush()
             forgetting.drop_old_events(change, self._limits.most_events)

@@ -18,12 +18,12 @@ from longshore.sandbox.descendants import children, descendants
 from longshore.sandbox.launch import Launch
 from longshore.toolsets.terminal.command_input import MOST_WAITING, CommandInput
 from longshore.toolsets.terminal.keys import canonical_name, encode_keys
-from longshore.toolsets.terminal.output import Output
+from longshore.toolsets.terminal.output import CommandOutput
 from longshore.toolsets.terminal.output_pattern import OutputPattern
 from longshore.toolsets.terminal.process_state import cpu_seconds, is_reading_terminal, looks_like_prompt
 from longshore.toolsets.terminal.process_watch import ProcessWatch
 from longshore.toolsets.terminal.reading_pace import PIPE_PACE, TERMINAL_PACE
-from longshore.toolsets.terminal.screen import COLUMNS, ROWS, Screen
+from longshore.toolsets.terminal.screen import COLUMNS, ROWS, TerminalScreen
 from longshore.toolsets.terminal.spawn import Started, set_size, start_on_terminal, start_with_pipe
 from longshore.toolsets.terminal.waiting import Reason, Until, Waiter
 
@@ -54,7 +54,7 @@ def start_command(
     if stdin and len(stdin) > MOST_WAITING:
         raise ToolError(f"stdin has {len(stdin):,} bytes; at most {MOST_WAITING:,} can be given: put them into a file")
     if terminal:
-        command = Command(launch, start_on_terminal(launch, rows, columns), text, Screen(rows, columns))
+        command = Command(launch, start_on_terminal(launch, rows, columns), text, TerminalScreen(rows, columns))
         if stdin:
             command.write(stdin)
         return command
@@ -69,8 +69,8 @@ def start_command(
 class Command:
     """A started command. `close` ends it and frees everything."""
 
-    def __init__(self, launch: Launch, started: Started, text: str, screen: Screen | None) -> None:
-        self.text, self.screen, self.output = text, screen, Output()
+    def __init__(self, launch: Launch, started: Started, text: str, screen: TerminalScreen | None) -> None:
+        self.text, self.screen, self.output = text, screen, CommandOutput()
         self.pid = started.process.pid
         self.exit_code: int | None = None
         """None while it runs. After signal n it is 128 + n, as in a shell."""

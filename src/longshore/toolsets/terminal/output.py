@@ -40,7 +40,7 @@ class Excerpt(Struct, frozen=True):
 
 
 @final
-class Output:
+class CommandOutput:
     """The output of a command so far. `close` frees the file; both ends can still be read then."""
 
     def __init__(self, file_bytes: int = FILE_BYTES) -> None:
@@ -214,7 +214,7 @@ class Output:
 class WholeLog:
     """All output of a finished command, part by part, with a note where the middle is missing."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: CommandOutput) -> None:
         self._output = output
         self._note = f"\n[… {output.dropped:,} bytes were dropped here …]\n".encode() if output.dropped else b""
 

@@ -43,7 +43,7 @@ _LINE_SET, _TEXT_SET = "0", "B"
 
 
 @final
-class Screen:
+class TerminalScreen:
     """A terminal's screen. `feed` takes the output of a program; `text` shows the screen."""
 
     def __init__(self, rows: int = ROWS, columns: int = COLUMNS) -> None:

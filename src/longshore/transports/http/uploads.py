@@ -21,7 +21,7 @@ BOUNDED: Final = "longshore.bounded_uploads"
 
 
 @final
-class Upload:
+class PendingUpload:
     """One body that is being received."""
 
     __slots__ = ("address", "counted", "go_on", "received", "since", "size", "waits")
@@ -55,7 +55,7 @@ class Uploads:
         self._rest = 0
         """Bytes of small ones, and of the beginnings of those that wait."""
         self._seconds = limits.body_seconds
-        self._waiting: dict[str, deque[Upload]] = {}
+        self._waiting: dict[str, deque[PendingUpload]] = {}
         """By address, the next in turn first."""
 
     @property
@@ -73,7 +73,7 @@ class Uploads:
     def remove(self, size: int) -> None:
         self._rest -= size
 
-    def enter(self, upload: Upload) -> bool:
+    def enter(self, upload: PendingUpload) -> bool:
         """Count an upload, or queue it. False: there is no room even for its first part."""
         if upload.large and not self._waiting and self._let_in(upload):
             return True
@@ -87,7 +87,7 @@ class Uploads:
             self._waiting.setdefault(upload.address, deque()).append(upload)
         return True
 
-    def leave(self, upload: Upload) -> None:
+    def leave(self, upload: PendingUpload) -> None:
         """Remove an upload that has ended or was given up."""
         if upload.waits:
             self._unqueue(upload)
@@ -99,14 +99,14 @@ class Uploads:
         while self._waiting and self._let_next_in():
             pass
 
-    def overdue(self, upload: Upload, now: float) -> bool:
+    def overdue(self, upload: PendingUpload, now: float) -> bool:
         """Whether memory has been short for too long while this upload held some. Checked at intervals."""
         short = self._waiting or self._rest > (self._most - self._most_large) // 2
         if upload.since is None or upload.waits or not short:
             upload.since = now
         return now - upload.since >= self._seconds
 
-    def _let_in(self, upload: Upload) -> bool:
+    def _let_in(self, upload: PendingUpload) -> bool:
         """Count a large body with its whole length, if it fits; one above the limit, if it is the only one."""
         size = min(upload.size, self._most_large)
         if self._large + size > self._most_large:
@@ -129,7 +129,7 @@ class Uploads:
         upload.go_on()
         return True
 
-    def _unqueue(self, upload: Upload) -> None:
+    def _unqueue(self, upload: PendingUpload) -> None:
         waiting = self._waiting[upload.address]
         waiting.remove(upload)
         if not waiting:

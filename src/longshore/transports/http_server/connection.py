@@ -1,5 +1,5 @@
 """One HTTP/1.1 connection: httptools parses, `Connection` orders requests and enforces deadlines and bounds, and an
-`Exchange` is one request and its response as an ASGI app sees them.
+`HttpExchange` is one request and its response as an ASGI app sees them.
 
 Deadlines are not timers. The listener checks every connection once a second while one of them is in a phase that must
 end soon (`check`), and ends a connection that is found in the same place for too long; so a request without trouble
@@ -37,7 +37,7 @@ import httptools
 
 from longshore.limits import Limits
 from longshore.transports.http.pending import RESPONSE, Deliverable, PendingResponse
-from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, Upload
+from longshore.transports.http.uploads import BOUNDED, SMALL_BYTES, PendingUpload
 
 if TYPE_CHECKING:
     from longshore.transports.http_server.listener import Listener
@@ -74,7 +74,7 @@ _DISCARD: Final = cast("HeaderPairs", deque(maxlen=0))
 """Takes the headers after a chunked body and drops them: what was checked before the body must not change after it."""
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A request is malformed or too large, and its connection ends with this response."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -83,7 +83,7 @@ class Refused(Exception):
 
 
 @final
-class Exchange:
+class HttpExchange:
     """Passes a request's body to the app and writes the app's response."""
 
     __slots__ = (
@@ -343,13 +343,13 @@ class Connection(Protocol):
         """Bytes of requests that did not come in one read."""
         self._counted = 0
         """The value of `_received` when a body last made progress."""
-        self._upload: Upload | None = None
+        self._upload: PendingUpload | None = None
         """The body that is being received, if it does not come in one read."""
         # requests and their responses
         self._requests = 0
-        self._exchange: Exchange | None = None
+        self._exchange: HttpExchange | None = None
         """The one that is being read or answered, or was last."""
-        self._unstarted: Exchange | None = None
+        self._unstarted: HttpExchange | None = None
         """A POST whose body is being read, before the app is called."""
         self.sent = 0
         # deadlines
@@ -434,11 +434,11 @@ class Connection(Protocol):
         self._received += size
         self._listener.look_soon()
         if self._held > 2 * self._most:
-            self._refuse(self._too_long() if self._in_head else Refused(400, "chunks or trailers without end"))
+            self._refuse(self._too_long() if self._in_head else RefusedRequest(400, "chunks or trailers without end"))
         elif not (self._in_head or self._exchange is None or self._exchange.complete):
             self._hold(self._exchange, size)
 
-    def _hold(self, exchange: Exchange, size: int) -> None:
+    def _hold(self, exchange: HttpExchange, size: int) -> None:
         """Count a body that does not arrive in one read against the limit of all bodies."""
         upload, listener = self._upload, self._listener
         if upload is None:
@@ -447,7 +447,7 @@ class Connection(Protocol):
             # A chunked one counts as a small one until it is larger.
             lengths = [int(value) for name, value in exchange.scope["headers"] if name == b"content-length"]
             length = min(lengths[0], listener.limits.frame_bytes) if lengths else SMALL_BYTES
-            upload = self._upload = Upload(self._address, length, len(exchange.body), self._resume_reading)
+            upload = self._upload = PendingUpload(self._address, length, len(exchange.body), self._resume_reading)
         else:
             upload.received += size
             if upload.received <= upload.size or upload.size > SMALL_BYTES:
@@ -455,7 +455,7 @@ class Connection(Protocol):
             listener.uploads.leave(upload)  # chunked, and not small after all
             upload.size = listener.limits.frame_bytes
         if not listener.uploads.enter(upload):
-            self._refuse(Refused(503, _FULL))
+            self._refuse(RefusedRequest(503, _FULL))
         elif upload.waits:
             self._pause_reading()
 
@@ -466,12 +466,12 @@ class Connection(Protocol):
 
     def _misread(self, problem: httptools.HttpParserError) -> None:
         cause = problem.__context__
-        if isinstance(cause, Refused):
+        if isinstance(cause, RefusedRequest):
             self._refuse(cause)
             return
         if not isinstance(cause, (type(None), httptools.HttpParserError, UnicodeError)):
             self.report("a request could not be read", cause)
-        self._refuse(Refused(400, "this is not a valid HTTP/1.1 request"))
+        self._refuse(RefusedRequest(400, "this is not a valid HTTP/1.1 request"))
 
     def _decline_upgrade(self, rest: bytes) -> None:
         """Read a request again without its offer of another protocol: Java's client offers HTTP/2 with its first one.
@@ -535,7 +535,7 @@ class Connection(Protocol):
             self._expects = True
         elif name == b"transfer-encoding":
             if value.lower() != b"chunked" or self._chunked:  # proxies read other codings in different ways
-                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
+                raise RefusedRequest(400, "a body may be chunked, in HTTP/1.1, and nothing else")
             self._chunked = True
         self._headers.append((name, value))
 
@@ -547,12 +547,12 @@ class Connection(Protocol):
         if (self._held or self._read_bytes > most) and _head_bytes(method, self._url, headers) > most:
             raise self._too_long()
         if len(headers) > HEADERS:
-            raise Refused(431, f"a request has at most {HEADERS} headers")
+            raise RefusedRequest(431, f"a request has at most {HEADERS} headers")
         if current is not None and not current.complete:
-            raise Refused(400, "a request was sent before the answer to the last one")
+            raise RefusedRequest(400, "a request was sent before the answer to the last one")
         if parser.should_upgrade():
             if method == b"CONNECT":
-                raise Refused(400, "this server is no proxy")
+                raise RefusedRequest(400, "this server is no proxy")
             self._upgrading = True
             return
         self._headers = _DISCARD
@@ -561,22 +561,22 @@ class Connection(Protocol):
         scope["method"] = method.decode("ascii")
         if version != "1.1":
             if version != "1.0":
-                raise Refused(505, "this server speaks HTTP/1.1")
+                raise RefusedRequest(505, "this server speaks HTTP/1.1")
             if self._chunked:
-                raise Refused(400, "a body may be chunked, in HTTP/1.1, and nothing else")
+                raise RefusedRequest(400, "a body may be chunked, in HTTP/1.1, and nothing else")
             scope["http_version"] = version
         _set_target(scope, self._url)
         keep_alive = version == "1.1" and parser.should_keep_alive() and not self._listener.stopping
-        exchange = self._exchange = Exchange(self, scope, keep_alive, self._expects)
+        exchange = self._exchange = HttpExchange(self, scope, keep_alive, self._expects)
         if self._begin_post is not None and method == b"POST" and not exchange.expects:
             self._unstarted = exchange  # what is left of it is probably in the same read
         else:
             exchange.run_app()
 
-    def _too_long(self) -> Refused:
-        return Refused(431, f"the head of a request is at most {self._most:,} bytes")
+    def _too_long(self) -> RefusedRequest:
+        return RefusedRequest(431, f"the head of a request is at most {self._most:,} bytes")
 
-    def _start(self, exchange: Exchange) -> None:
+    def _start(self, exchange: HttpExchange) -> None:
         """Answer a POST whose body is complete, or will take a while."""
         self._unstarted = None
         if exchange.more or self._begin_post is None:
@@ -624,7 +624,7 @@ class Connection(Protocol):
         if self.read_paused and not (self._upload is not None and self._upload.waits):
             self._resume_reading()
 
-    def responded(self, exchange: Exchange) -> None:
+    def responded(self, exchange: HttpExchange) -> None:
         """Wait for the next request, or end, after a response is complete."""
         if (exchange.more or self._discarding) and not self._transport.is_closing():
             self._linger()  # the client is still sending, and must not lose the answer for that
@@ -646,7 +646,7 @@ class Connection(Protocol):
 
     # -- ending
 
-    def _refuse(self, refusal: Refused) -> None:
+    def _refuse(self, refusal: RefusedRequest) -> None:
         """Answer a request that can't be read further, and end the connection after the pending answer."""
         self._unfinished = False
         self._release()
@@ -722,7 +722,7 @@ class Connection(Protocol):
         """End a connection that made no progress for too long. True: it waits for the next request or for the app."""
         limits, place = self._listener.limits, self.place()
         if self._upload is not None and self._listener.uploads.overdue(self._upload, now):
-            self._refuse(Refused(503, f"others wait, and the body did not end within {limits.body_seconds:g} s"))
+            self._refuse(RefusedRequest(503, f"others wait, and the body did not end within {limits.body_seconds:g} s"))
             return False
         if place != self._place:
             self._place, self._since = place, now
@@ -739,12 +739,12 @@ class Connection(Protocol):
         """End the connection if a phase has lasted for too long without any progress."""
         match phase:
             case "new" | "head" if seconds >= limits.header_seconds:
-                self._refuse(Refused(408, f"no request within {limits.header_seconds:g} s"))
+                self._refuse(RefusedRequest(408, f"no request within {limits.header_seconds:g} s"))
             case "body" if seconds >= limits.body_seconds:
                 text = f"less than {limits.body_bytes:,} bytes of the body within {limits.body_seconds:g} s"
-                self._refuse(Refused(408, text))
+                self._refuse(RefusedRequest(408, text))
             case "waiting" if seconds >= limits.upload_seconds:
-                self._refuse(Refused(503, _FULL))
+                self._refuse(RefusedRequest(503, _FULL))
             case "idle" if seconds >= limits.idle_seconds:
                 self._transport.close()
             case "stalled" if seconds >= limits.stall_seconds:
@@ -805,7 +805,7 @@ def _set_target(scope: Message, url: bytes) -> None:
         if not url.startswith(b"/") and url != b"*":
             # `GET http://host/path`: the host in the target counts, whatever the Host header says.
             if not parsed.host:
-                raise Refused(400, "a request names a path on this server")
+                raise RefusedRequest(400, "a request names a path on this server")
             authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
             headers = scope["headers"]
             headers[:] = [(name, value) for name, value in headers if name != b"host"] + [(b"host", authority)]
