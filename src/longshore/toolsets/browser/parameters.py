@@ -51,7 +51,7 @@ class ActStep(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoadedPage(Struct, frozen=True):
-    """The result of the tool `browser`."""
+    """What the tool `browser` answers."""
 
     status: int
     title: str

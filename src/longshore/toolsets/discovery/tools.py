@@ -22,7 +22,7 @@ MOST_OFFSET = 100_000
 
 
 class ToolsetStatus(Struct):
-    """One toolset: the number of its tools, whether its state is open, and its own status."""
+    """One toolset: how many tools it offers, whether its state is open, and what it says of itself."""
 
     name: str
     tools: int
