@@ -230,7 +230,7 @@ class Actions:
         located = await asyncio.gather(*(self._locate_in_time(frame, query) for frame in others))
         found = [each for each in located if each is not None and not each[1].missing]
         if len(found) > 1:
-            candidates = [each for _, told in found for each in told.candidates or [_candidate(told)]]
+            candidates = [each for _, reply in found for each in reply.candidates or [_candidate(reply)]]
             raise PageError(f"{quote(query)}: is in {len(found)} frames{_listed(candidates)}")
         return self._found(found[0] if found else main, query)
 
@@ -246,12 +246,12 @@ class Actions:
         return frame, await self._frames.use(frame, lambda script: script.locate(query))
 
     def _found(self, found: tuple[Frame, Located], query: dict[str, str]) -> Element:
-        frame, told = found
-        if told.problem:
-            kind = PageError if told.candidates else ToolError
-            raise kind(f"{quote(query)}: {told.problem}{_listed(told.candidates)}")
+        frame, reply = found
+        if reply.problem:
+            kind = PageError if reply.candidates else ToolError
+            raise kind(f"{quote(query)}: {reply.problem}{_listed(reply.candidates)}")
         self.frame = frame
-        return _element(frame, told)
+        return _element(frame, reply)
 
     async def object_id(self, element: Element) -> str:
         """The element itself, as an object of our own world."""
@@ -417,23 +417,23 @@ class Actions:
     async def _fill_one(self, element: Element, value: Value) -> None:
         text = _entered(value)
         self._keep_secret(element, text)
-        told = await self._frames.use(element.frame, lambda script: script.set_value(element.ref, value))
-        if told.problem == "type":
+        reply = await self._frames.use(element.frame, lambda script: script.set_value(element.ref, value))
+        if reply.problem == "type":
             await self._fill_combobox(element, text)
             return
-        if told.problem == "choose":
+        if reply.problem == "choose":
             await self._choose_option(element, text)
             return
-        if told.problem == "slide":
+        if reply.problem == "slide":
             await self._slide(element, text)
             return
-        if told.problem == "file":
+        if reply.problem == "file":
             raise PageError(f"{element} takes files; give them with browser_files")
-        if told.problem:
-            options = ", ".join(f'"{clean(each, 60)}"' for each in told.options[:20])
-            raise PageError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
+        if reply.problem:
+            options = ", ".join(f'"{clean(each, 60)}"' for each in reply.options[:20])
+            raise PageError(f"{element}: {reply.problem}{f'; it has {options}' if options else ''}")
         is_text = element.tag in ("input", "textarea") and element.type in ("", "text", "search", "tel", "textarea")
-        if is_text and text and not told.shown:
+        if is_text and text and not reply.shown:
             await self._replace_text(element, text)  # the page reverted it: it may require real key events
 
     def _keep_secret(self, element: Element, text: str) -> None:
@@ -542,13 +542,13 @@ class Actions:
     async def _select(self, step: Select) -> str:
         element = await self.find(step.target)
         value: Any = step.values[0] if len(step.values) == 1 else step.values
-        told = await self._frames.use(element.frame, lambda script: script.set_value(element.ref, value))
-        if told.problem in ("choose", "type"):
+        reply = await self._frames.use(element.frame, lambda script: script.set_value(element.ref, value))
+        if reply.problem in ("choose", "type"):
             for each in step.values:
                 await self._choose_option(element, each)
-        elif told.problem:
-            options = ", ".join(f'"{clean(each, 60)}"' for each in told.options[:20])
-            raise PageError(f"{element}: {told.problem}{f'; it has {options}' if options else ''}")
+        elif reply.problem:
+            options = ", ".join(f'"{clean(each, 60)}"' for each in reply.options[:20])
+            raise PageError(f"{element}: {reply.problem}{f'; it has {options}' if options else ''}")
         return f"Selected {', '.join(step.values)} in {element}"
 
     # -- waiting
@@ -648,14 +648,14 @@ class Actions:
         return f"Gave {names} to the file dialog"
 
 
-def _element(frame: Frame, told: Located) -> Element:
+def _element(frame: Frame, reply: Located) -> Element:
     return Element(
-        frame, told.ref, told.role, told.name, told.tag, told.type, told.secret, told.multiple, told.found_again
+        frame, reply.ref, reply.role, reply.name, reply.tag, reply.type, reply.secret, reply.multiple, reply.found_again
     )
 
 
-def _candidate(told: Located) -> Candidate:
-    return Candidate(told.ref, told.role, told.name)
+def _candidate(reply: Located) -> Candidate:
+    return Candidate(reply.ref, reply.role, reply.name)
 
 
 def _after(filled: list[Element], problem: ToolError) -> ToolError:

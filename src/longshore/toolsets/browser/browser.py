@@ -185,10 +185,10 @@ class Browser:
     async def profile(self) -> str | None:
         """The id of the profile of an attached browser's user, unique to it. None if the browser has none."""
         try:
-            told = await self._call("Target.getBrowserContexts")
+            reply = await self._call("Target.getBrowserContexts")
         except (CdpError, ConnectionClosed, TimeoutError) as problem:
             raise ToolError(f"the browser can't be used: {_reason(problem)}") from None
-        return told.get("defaultBrowserContextId")
+        return reply.get("defaultBrowserContextId")
 
     async def _adopt(self, id: str, target_id: str) -> Tab:
         """Attach to a page that a user has open. It stays open when the browser is closed."""

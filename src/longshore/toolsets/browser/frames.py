@@ -108,13 +108,13 @@ class Frames:
         frame.session, frame.script, frame.loader = session, None, ""
         return ended
 
-    def _navigated(self, session: str, told: dict[str, Any]) -> list[str]:
-        frame = self._add(told["id"], told.get("parentId"), session)
+    def _navigated(self, session: str, reply: dict[str, Any]) -> list[str]:
+        frame = self._add(reply["id"], reply.get("parentId"), session)
         if frame is None:
             return []
-        ended = [] if frame.loader == told["loaderId"] else self._loaders(frame)
+        ended = [] if frame.loader == reply["loaderId"] else self._loaders(frame)
         frame.session, frame.script = session, None
-        frame.url, frame.loader = str(told.get("url", "")) + str(told.get("urlFragment", "")), told["loaderId"]
+        frame.url, frame.loader = str(reply.get("url", "")) + str(reply.get("urlFragment", "")), reply["loaderId"]
         return ended
 
     def _loaders(self, frame: Frame) -> list[str]:

@@ -291,7 +291,7 @@ class _Guard:
     async def listen(self) -> None:
         """Follow the guard's status, and the browser's stderr."""
         loop = asyncio.get_running_loop()
-        said, words = partial(_Listener, self._said, self._hear, self._lost), partial(_Listener, self._words)
+        said, words = partial(_Listener, self._said, self._read_status, self._lost), partial(_Listener, self._words)
         for descriptor, make_protocol in ((self._status, said), (self._stderr, words)):
             file = os.fdopen(descriptor, "rb", 0)
             transport, _ = await loop.connect_read_pipe(make_protocol, file)
@@ -301,7 +301,7 @@ class _Guard:
         """The last lines of the browser's stderr."""
         return "\n".join(self._words.data.decode(errors="replace").strip().splitlines()[-8:])
 
-    def _hear(self) -> None:
+    def _read_status(self) -> None:
         for line in self._said.data.decode(errors="replace").splitlines():
             kind, _, rest = line.partition(" ")
             if kind == "pid":

@@ -223,10 +223,10 @@ class Page:
         """Wait for the end of a page that has closed itself, or was closed by the one that opened it."""
         try:
             asked = {"expression": "window.closed", "returnByValue": True}
-            told = await self.connection.call("Runtime.evaluate", asked, self.session, ANSWER_SECONDS)
+            reply = await self.connection.call("Runtime.evaluate", asked, self.session, ANSWER_SECONDS)
         except (TimeoutError, CdpError, ConnectionClosed):
             return
-        if told.get("result", {}).get("value") is True:
+        if reply.get("result", {}).get("value") is True:
             await asyncio.wait({self.ended}, timeout=CLOSING_SECONDS)
 
     async def stop_scripts(self) -> bool:
@@ -398,10 +398,10 @@ class Page:
                 self.enable_scripts()
             case "Network.responseReceived" if params.get("type") == "Document":
                 if params.get("frameId") == self.target_id:
-                    told = params.get("response", {})
+                    reply = params.get("response", {})
                     self.statuses[params["loaderId"]] = (
-                        int(told.get("status", 0)),
-                        clean(told.get("statusText", ""), 60),
+                        int(reply.get("status", 0)),
+                        clean(reply.get("statusText", ""), 60),
                     )
                     _keep_newest(self.statuses)
             case "Inspector.targetCrashed":

@@ -160,7 +160,7 @@ class OriginProxy:
             self._check_addresses(origin, addresses)
             connected = await _connect_first(origin, addresses)
         except _Unreachable as reason:
-            self._remember(origin, str(reason))
+            self._store_reason(origin, str(reason))
             raise _Refused(502, f"{origin} can't be reached: {reason}") from None
         self._reasons.pop((origin.host, origin.port), None)
         return connected
@@ -192,7 +192,7 @@ class OriginProxy:
             raise _Unreachable(NO_HOST)
         return found
 
-    def _remember(self, origin: Origin, reason: str) -> None:
+    def _store_reason(self, origin: Origin, reason: str) -> None:
         key = origin.host, origin.port
         self._reasons[key] = reason
         self._reasons.move_to_end(key)
@@ -200,7 +200,7 @@ class OriginProxy:
             self._reasons.popitem(last=False)
 
     def _refuse(self, origin: Origin, problem: str) -> _Refused:
-        self._remember(origin, problem)
+        self._store_reason(origin, problem)
         if self._report is not None:
             self._report(origin, problem)
         return _Refused(403, problem)

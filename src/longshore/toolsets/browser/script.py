@@ -279,10 +279,10 @@ class PageScript:
         A document with disabled scripts has no timers, and only loading changes it: then the wait is `quiet_ms` in any
         case.
         """
-        told = await self._call(dict[str, bool], "quiet", {"quiet_ms": quiet_ms, "limit_ms": limit_ms})
-        if not told["waited"]:
+        reply = await self._call(dict[str, bool], "quiet", {"quiet_ms": quiet_ms, "limit_ms": limit_ms})
+        if not reply["waited"]:
             await asyncio.sleep(quiet_ms / 1000)
-        return told["quiet"]
+        return reply["quiet"]
 
     async def check(
         self,
@@ -300,13 +300,13 @@ class PageScript:
 
     async def title(self) -> str:
         """The page's title, which the page's own scripts can't replace by a function."""
-        told = await self._connection.send(
+        reply = await self._connection.send(
             "Runtime.callFunctionOn",
             {"functionDeclaration": _TITLE, "objectId": self._object_id, "returnByValue": True},
             self._session,
         )
-        _check(told)
-        return str(told["result"]["value"])
+        _check(reply)
+        return str(reply["result"]["value"])
 
     def show(self, refs: list[str]) -> asyncio.Future[dict[str, Any]]:
         """Record the refs in an answer: an element whose ref is in no answer may get that of an older one."""
@@ -326,8 +326,8 @@ class PageScript:
         return msgspec.convert(answer["value"], type)
 
     async def _ask(self, name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        told = await self._run(_CALL, {"value": name}, {"value": arguments}, by_value=True)
-        answer: dict[str, Any] = told["value"]
+        reply = await self._run(_CALL, {"value": name}, {"value": arguments}, by_value=True)
+        answer: dict[str, Any] = reply["value"]
         self._refs.last = max(self._refs.last, int(answer["last"]))
         return answer
 
@@ -354,7 +354,7 @@ class PageScript:
 
     async def _run(self, function: str, *arguments: dict[str, Any], by_value: bool = False) -> dict[str, Any]:
         """Call a function of the script. Returns its result as the browser describes it."""
-        told = await self._connection.send(
+        reply = await self._connection.send(
             "Runtime.callFunctionOn",
             {
                 "functionDeclaration": function,
@@ -365,8 +365,8 @@ class PageScript:
             },
             self._session,
         )
-        _check(told)
-        result: dict[str, Any] = told["result"]
+        _check(reply)
+        result: dict[str, Any] = reply["result"]
         return result
 
 
@@ -377,9 +377,9 @@ def source() -> str:
     return text[text.index("(prefix, last) =>") :].rstrip().removesuffix(";")
 
 
-def _check(told: dict[str, Any]) -> None:
-    if "exceptionDetails" in told:
-        details = told["exceptionDetails"]
+def _check(reply: dict[str, Any]) -> None:
+    if "exceptionDetails" in reply:
+        details = reply["exceptionDetails"]
         text = str(details.get("exception", {}).get("description") or details.get("text", ""))
         raise CdpError("the page script", text.partition("\n")[0].removeprefix("Error: "))
 

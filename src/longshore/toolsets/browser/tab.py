@@ -403,11 +403,11 @@ class Tab:
 
         async def work(page: Page) -> Body:
             try:
-                told = await page.call("Network.getResponseBody", {"requestId": exchange.request_id}, exchange.session)
+                reply = await page.call("Network.getResponseBody", {"requestId": exchange.request_id}, exchange.session)
             except CdpError:
                 raise ToolError(f"request {number} has no body, or the browser no longer has it") from None
-            text = str(told.get("body", ""))
-            return Body(b64decode(text), False) if told.get("base64Encoded") else Body(text.encode(), True)
+            text = str(reply.get("body", ""))
+            return Body(b64decode(text), False) if reply.get("base64Encoded") else Body(text.encode(), True)
 
         return await self._run(work, seconds, "the request for the body")
 
@@ -655,16 +655,16 @@ class Tab:
         if target is not None and target.ref is not None:
             frame = page.frames.of_ref(target.ref)
         given: dict[str, Any] = {"mode": mode, "depth": depth, "links": links, "boxes": boxes}
-        told = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
-        lines, truncated = await self._with_children(page, frame, told, given)
-        return PageSnapshot(lines, page.frames.main.url or told.url, told.title, truncated)
+        reply = await page.frames.read(frame, lambda s: s.snapshot(target=query, **given))
+        lines, truncated = await self._with_children(page, frame, reply, given)
+        return PageSnapshot(lines, page.frames.main.url or reply.url, reply.title, truncated)
 
     async def _with_children(
-        self, page: Page, frame: Frame, told: Any, given: dict[str, Any]
+        self, page: Page, frame: Frame, reply: Any, given: dict[str, Any]
     ) -> tuple[list[SnapshotLine], bool]:
         """A frame's lines with those of the frames in it, which are all read at once."""
         children: dict[str, list[SnapshotLine]] = {}
-        truncated = bool(told.truncated)
+        truncated = bool(reply.truncated)
 
         async def look(ref: str) -> None:
             nonlocal truncated
@@ -676,14 +676,14 @@ class Tab:
                 children[ref], cut = await self._with_children(page, child, inner, given)
                 truncated = truncated or cut
 
-        refs = [line.ref for line in told.lines if line.frame and line.ref is not None]
+        refs = [line.ref for line in reply.lines if line.frame and line.ref is not None]
         if refs:
             await asyncio.gather(*map(look, refs[:MOST_SHOWN_FRAMES]))
         if left := refs[MOST_SHOWN_FRAMES:]:
             children[left[0]] = [
                 SnapshotLine(0, f"({len(left)} frames from here on are not looked into; give one as scope)")
             ]
-        return (compose(told.lines, children) if children else list(told.lines)), truncated
+        return (compose(reply.lines, children) if children else list(reply.lines)), truncated
 
     async def _shown_children(self, page: Page, frame: Frame, target: ElementTarget | None) -> list[Frame]:
         """The visible frames in a frame, or in a part of it, in their order."""
@@ -699,10 +699,10 @@ class Tab:
         """The frame that an iframe element shows."""
         try:
             object_id = await page.frames.use(frame, lambda s: s.element(ref))
-            told = await page.call("DOM.describeNode", {"objectId": object_id}, frame.session)
+            reply = await page.call("DOM.describeNode", {"objectId": object_id}, frame.session)
         except CdpError:
             return None
-        return page.frames.get(str(told.get("node", {}).get("frameId", "")))
+        return page.frames.get(str(reply.get("node", {}).get("frameId", "")))
 
     async def _in_frame(self, page: Page, frame: Frame, work: Callable[[Any], Awaitable[T]]) -> T | None:
         """The result in a frame; None if a frame beside the main one does not answer."""
