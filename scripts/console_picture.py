@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from longshore import Client
-from longshore.toolsets.browser.browser import Browser, Engine
+from longshore.toolsets.browser.browser import Browser, BrowserEngine
 from longshore.toolsets.browser.launch import LaunchOptions, launch
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "console.png"
@@ -110,7 +110,7 @@ async def use_tools(client: Client, reader: Client, site: str) -> list[asyncio.T
 async def photograph(address: str) -> bytes:
     """The console's live view, as a PNG."""
 
-    async def start() -> Engine:
+    async def start() -> BrowserEngine:
         return await launch(LaunchOptions())
 
     browser = Browser(await start(), start, viewport=(WIDTH, HEIGHT))

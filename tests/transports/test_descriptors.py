@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from longshore.transports.descriptors import LARGE_PIPE_BYTES, grow, is_regular, unblock
+from longshore.transports.descriptors import LARGE_PIPE_BYTES, grow, never_blocks, unblock
 
 CLAIMING = """
 import os, sys
@@ -84,8 +84,8 @@ def test_a_terminal_and_a_file_stay_blocking(tmp_path: Path) -> None:
         assert unblock(file) == file
         assert is_blocking(terminal)
         assert is_blocking(file)
-        assert is_regular(file)
-        assert not is_regular(terminal)
+        assert never_blocks(file)
+        assert not never_blocks(terminal)
     finally:
         for fd in (main, terminal, file):
             os.close(fd)
