@@ -597,8 +597,9 @@ def is_in_roots(path: str, roots: Sequence[str]) -> bool:
 
 def _is_ours(handle: ToolsetHandle) -> bool:
     """Whether it is one of our toolsets whose tools use the roots."""
-    module = type(handle.toolset).__module__ if handle.lazy is None else handle.lazy.factory
-    return handle.toolset.uses_folders and module.startswith("longshore.toolsets.")
+    kinds = type(handle.toolset).__mro__  # an author may have made a subclass of ours
+    modules = [each.__module__ for each in kinds] if handle.lazy is None else [handle.lazy.factory]
+    return handle.toolset.uses_folders and any(module.startswith("longshore.toolsets.") for module in modules)
 
 
 def _reads_options(handle: ToolsetHandle, config: Config) -> bool:

@@ -54,6 +54,11 @@ def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
             raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
         real.append(folder)
     roots = merge(real)
+    for path, folder in zip(paths, real, strict=True):
+        others = [root for root in roots if not is_within(folder, root)]
+        if leads_through(os.path.abspath(os.path.expanduser(path)), others):
+            what = f"{path!r} leads to {folder} by a link in another root, which tools could change"
+            raise ConfigError(f"server.roots{f' ({origin})' if origin else ''}: {what}; name {folder} itself")
     return Roots(roots, given=_others([os.path.abspath(os.path.expanduser(path)) for path in paths], roots))
 
 
