@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,6 +143,20 @@ def test_a_root_that_a_link_in_another_root_leads_to_is_refused(tree: Path) -> N
     assert configured_roots([str(tree / "a"), str(tree / "a/b")]).folders == folders(tree, "a")
     assert configured_roots([str(tree / "link"), str(tree / "other")]).folders == folders(tree, "a", "other")
     assert configured_roots([str(tree), str(tree / "a/out")]).folders == (str(tree),)
+
+
+def test_a_root_that_is_mounted_twice_is_known_by_both_names(tree: Path) -> None:
+    """Where a file system ignores case, a root has other names too."""
+    ask = "import sys; from longshore.sandbox.roots import leads_through as leads; _, root, *asked = sys.argv"
+    program = [sys.executable, "-c", f"{ask}; print([leads(path, [root]) for path in asked])", str(tree / "a")]
+    asked = [str(tree / "other/longshore.toml"), str(tree / "other/b/c"), str(tree / "a_evil/x")]
+    command = f"mount --bind {tree}/a {tree}/other || exit 77; exec {shlex.join([*program, *asked])}"
+    if shutil.which("unshare") is None:
+        pytest.skip("nothing can be mounted here")
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0 and "leads" not in done.stderr:
+        pytest.skip("nothing can be mounted here")
+    assert done.stdout == "[True, True, False]\n", done.stderr
 
 
 # -- narrowing
