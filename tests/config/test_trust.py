@@ -296,7 +296,7 @@ class OwnFilesystem(Filesystem):
     """An author's."""
 
 
-@pytest.mark.parametrize("add", ["none", "indexed", "class", "subclass", "instance"])
+@pytest.mark.parametrize("add", ["none", "indexed", "class", "subclass", "instance", "mounted"])
 def test_an_authors_server_needs_trust_with_toolsets_of_ours(
     site: Site, monkeypatch: pytest.MonkeyPatch, add: str
 ) -> None:
@@ -311,6 +311,11 @@ def test_an_authors_server_needs_trust_with_toolsets_of_ours(
             app.add_indexed(INDEX, "terminal")
         case "class":
             app.add_toolset(Filesystem)
+        case "mounted":
+            inner = Server("inner")
+            inner.add_toolset(Filesystem)
+            app.mount(inner, prefix="inner")
+            inner.mount(app, prefix="outer")
         case "subclass":
             app.add_toolset(OwnFilesystem)
         case "instance":
