@@ -176,5 +176,12 @@ def _greet(name: str, target: str | None, profile: str | None) -> None:
     greet(name, [*longshore_command(), "serve", *named])
 
 
+def leave_out_working_folder() -> None:
+    """Import nothing from the working folder, which `python -m` puts first on the path: tools write there."""
+    if not sys.flags.safe_path:
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    leave_out_working_folder()
     main()

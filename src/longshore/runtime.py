@@ -75,6 +75,8 @@ class Runtime:
         """`add_indexed` adds toolsets of an index to the server, by path and names."""
         self.policy = policy
         self.mounts: Mounts | None = None
+        self._mounted: list[Runtime] = []
+        """Those of mounted servers in this process."""
         self._info, self._catalog, self._recorder, self._admission = info, catalog, recorder, admission
         self._verifier = auth if _is_verifier(auth) else None
         self._auth = {} if self._verifier is not None else _auth_flags(auth)
@@ -200,6 +202,8 @@ class Runtime:
                 self._catalog, self._recorder, lambda: self.engine, self.policy.time_limit, self.resource_changed
             )
         self.mounts.add(target, prefix, timeout, form, owner)
+        if isinstance(runtime := getattr(target, "_runtime", None), Runtime):
+            self._mounted.append(runtime)
         self._catalog.pending_mounts = self.mounts
         if self._engine is not None:
             self._add_form_toolsets(self.policy.config)
@@ -398,7 +402,11 @@ class Runtime:
         return TrustedEdits(configuration.trust_file(), is_in_roots, self.policy.config.server.roots)
 
     def _needs_trust(self, toolsets: Mapping[str, ToolsetHandle]) -> bool:
-        return self.acts_on_machine or any(map(_is_ours, toolsets.values()))
+        runtimes = [self]
+        for runtime in runtimes:  # also those of servers that mount each other
+            runtimes += [each for each in runtime._mounted if each not in runtimes]
+        mounted = (handle for each in runtimes for handle in each._catalog.toolsets.values())
+        return any(each.acts_on_machine for each in runtimes) or any(map(_is_ours, (*toolsets.values(), *mounted)))
 
     def reload_config(self) -> None:
         """Apply the configuration now if a file has changed, as is done before requests."""
@@ -597,8 +605,9 @@ def is_in_roots(path: str, roots: Sequence[str]) -> bool:
 
 def _is_ours(handle: ToolsetHandle) -> bool:
     """Whether it is one of our toolsets whose tools use the roots."""
-    module = type(handle.toolset).__module__ if handle.lazy is None else handle.lazy.factory
-    return handle.toolset.uses_folders and module.startswith("longshore.toolsets.")
+    kinds = type(handle.toolset).__mro__  # an author may have made a subclass of ours
+    modules = [each.__module__ for each in kinds] if handle.lazy is None else [handle.lazy.factory]
+    return handle.toolset.uses_folders and any(module.startswith("longshore.toolsets.") for module in modules)
 
 
 def _reads_options(handle: ToolsetHandle, config: Config) -> bool:

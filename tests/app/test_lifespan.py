@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
 
 from longshore import Client, Context, RegistrationError, Server
 from longshore.errors import LifespanFailed
+from longshore.server.lifespan import Lifespan
 from posting import ask_modern, call
 from serving import serve
 from talk import WAIT_SECONDS, converse, text
@@ -158,6 +159,51 @@ def test_a_plain_context_manager_is_entered_and_left_off_the_loop() -> None:
 
     run(script())
     assert threads == ["open", "close"]
+
+
+@pytest.mark.parametrize("kind", [StopIteration, SystemExit])
+def test_whatever_a_plain_context_manager_raises_is_reported(kind: type[BaseException]) -> None:
+    class State(AbstractContextManager[None]):
+        def __enter__(self) -> None:
+            raise kind
+
+        def __exit__(self, *_: object) -> None: ...
+
+    async def script() -> None:
+        async with Client(Server("t", lifespan=lambda _: State())):
+            pass
+
+    with pytest.raises(LifespanFailed, match=f"enter raised {kind.__name__}"):
+        run(script())
+
+
+def test_a_lifespan_that_is_opened_while_another_one_closes_stays_open() -> None:
+    closing, gates = asyncio.Event(), [asyncio.Event(), asyncio.Event()]
+
+    @asynccontextmanager
+    async def open_state(_: object) -> AsyncGenerator[asyncio.Event]:
+        gate = gates.pop()
+        try:
+            yield gate
+        finally:
+            closing.set()
+            await gate.wait()
+
+    async def script() -> None:
+        lifespan = Lifespan(open_state, None, WAIT_SECONDS, lambda *_: None, lambda: None)
+        await lifespan.open()
+        first = lifespan.value
+        ended = asyncio.create_task(lifespan.close(WAIT_SECONDS))
+        await closing.wait()
+        await lifespan.open()
+        first.set()
+        await ended
+        assert lifespan.is_open and lifespan.needs_closing and lifespan.value is not first
+        lifespan.value.set()
+        await lifespan.close(WAIT_SECONDS)
+        assert not lifespan.is_open
+
+    run(script())
 
 
 def test_a_lifespan_that_does_not_end_is_cancelled_and_reported() -> None:

@@ -238,6 +238,34 @@ def test_whatever_a_handler_raises_inside_of_it_the_call_is_answered(run: str, k
     assert "failed unexpectedly" in text(call(app, "wrong"))
 
 
+def test_an_inline_tool_inside_of_it_is_told_what_it_can_not_wait_for() -> None:
+    """It would get a coroutine otherwise. The middleware itself may wait."""
+    folders: list[Any] = []
+
+    class Waiting(Middleware):
+        async def call_tool(self, request: ToolRequest, call_next: CallTool) -> CallResult:
+            folders.append(await request.context.folders())
+            try:
+                return await call_next(request)
+            finally:
+                folders.append(await request.context.folders())
+
+    app = Server("t")
+    app.add_middleware(Waiting())
+
+    @app.tool(run="inline")
+    def look(ctx: Context) -> str:
+        return str(ctx.folders())
+
+    @app.tool(run="inline")
+    def keep(ctx: Context) -> str:
+        return str(ctx.session.state.get("key"))
+
+    assert "can't wait for the client's roots" in text(call(app, "look"))
+    assert "can't wait for the session's state" in text(call(app, "keep"))
+    assert len(folders) == 4 and all(folders)
+
+
 def test_a_raw_tool_runs_inside_of_it_too() -> None:
     events: list[Any] = []
     app = server(Log("log", events))

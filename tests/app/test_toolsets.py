@@ -200,6 +200,23 @@ def test_a_start_that_fails_is_tried_again_by_the_next_call(is_async: bool) -> N
     assert len(attempts) == 2
 
 
+@pytest.mark.parametrize("kind", [StopIteration, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_whatever_a_blocking_start_raises_the_call_is_answered(kind: type[BaseException]) -> None:
+    """`next` of what is empty raises StopIteration, which no future takes."""
+
+    class Broken(Toolset):
+        def start(self) -> None:
+            raise kind
+
+        @tool
+        def use(self) -> str:
+            return "used"
+
+    app = Server("t")
+    app.add_toolset(Broken())
+    assert call(app, "use")["isError"] is True
+
+
 def test_calls_that_wait_for_a_failing_start_fail() -> None:
     app = Server("t")
 

@@ -246,8 +246,12 @@ def test_a_corrupt_record_is_an_error_that_names_it(site: Site, content: bytes) 
 
 
 def test_an_unreadable_record_is_an_error_that_names_it(site: Site) -> None:
+    said = f"{site.record}, the record of the files that you have trusted, can't be read: "
     site.record.mkdir(parents=True)
-    assert site.refused().startswith(f"{site.record}, the record of the files that you have trusted, can't be read: ")
+    assert site.refused().startswith(said)
+    site.record.rmdir()
+    os.mkfifo(site.record)
+    assert site.refused().startswith(said)
 
 
 def test_without_a_home_nothing_is_trusted(site: Site) -> None:
@@ -288,7 +292,11 @@ def test_a_server_whose_tools_write_nothing_reads_every_file(site: Site) -> None
     assert (found.server.timeout, found.untrusted) == (7, {})
 
 
-@pytest.mark.parametrize("add", ["none", "indexed", "class", "instance"])
+class OwnFilesystem(Filesystem):
+    """An author's."""
+
+
+@pytest.mark.parametrize("add", ["none", "indexed", "class", "subclass", "instance", "mounted"])
 def test_an_authors_server_needs_trust_with_toolsets_of_ours(
     site: Site, monkeypatch: pytest.MonkeyPatch, add: str
 ) -> None:
@@ -303,6 +311,13 @@ def test_an_authors_server_needs_trust_with_toolsets_of_ours(
             app.add_indexed(INDEX, "terminal")
         case "class":
             app.add_toolset(Filesystem)
+        case "mounted":
+            inner = Server("inner")
+            inner.add_toolset(Filesystem)
+            app.mount(inner, prefix="inner")
+            inner.mount(app, prefix="outer")
+        case "subclass":
+            app.add_toolset(OwnFilesystem)
         case "instance":
             app.add_toolset(Terminal(TerminalOptions()))
         case _:

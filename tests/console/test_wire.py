@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from console.site import Site, events, opened
+from longshore.console.wire_log import WAITING, WAITING_BYTES, WireLog
+from longshore.server.frame_tap import FrameTap
 from posting import call, encode, modern
 from serving import Exchange
 
@@ -61,3 +66,22 @@ def test_http_with_sse_is_shown_in_both_directions(tmp_path: Path) -> None:
         assert frames(stream, "sse") == [("in", ping), ("out", {"jsonrpc": "2.0", "id": 3, "result": {}})]
         old.drop()
         stream.drop()
+
+
+@pytest.mark.parametrize(("size", "kept"), [(1, WAITING), (WAITING_BYTES // 100, 100), (WAITING_BYTES // 100 + 1, 99)])
+def test_frames_wait_for_a_slow_page_up_to_a_number_and_a_size(
+    size: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshore.console.wire_log._KEPT_BYTES", WAITING_BYTES)
+    tap = FrameTap()
+    log = WireLog(tap)
+    log.open()
+    for _ in range(WAITING + 1):
+        tap.show("in", None, b"1" * size)
+    numbers: list[int] = []
+    dropped = 0
+    while found := asyncio.run(log.read()):
+        numbers += [each["n"] for each in found["frames"]]
+        dropped += found["dropped"]
+    assert (len(numbers), dropped, numbers[-1]) == (kept, WAITING + 1 - kept, WAITING + 1)
+    log.close()

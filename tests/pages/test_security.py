@@ -27,4 +27,4 @@ def test_a_file_in_the_roots_is_no_configuration_with_another_one_outside(tmp_pa
         client.call_tool("fs_write", {"path": "longshore.toml", "content": wider})
         assert not reads()
         config.write_text(wider)
-        eventually("the wider roots", reads)  # files are looked at once the event loop runs
+        eventually("the wider roots", reads)  # it looks from when the client has been silent for a moment

@@ -190,6 +190,46 @@ def test_file_tools_do_not_write_what_the_user_has_trusted(site: Site) -> None:
     assert site.record.read_text() == before
 
 
+def test_modules_that_a_model_writes_are_not_imported(site: Site) -> None:
+    """`python -m` puts the working folder first on the path of modules."""
+    imported = site.outside / "imported"
+    peer = site.serve()
+    for name in ("msgspec", "asyncio", "sqlite3", "pathspec"):
+        done(peer.call("fs_write", path=f"{name}.py", content=f"open({str(imported)!r}, 'w')\n"))
+    for each in (peer, site.serve()):
+        done(each.call("fs_list"))
+        look(each)
+    assert site.run("config", "show").returncode == 0
+    assert not imported.exists()
+
+
+def test_programs_that_a_model_puts_on_path_are_not_run(site: Site) -> None:
+    """As in an active virtual environment of the working folder."""
+    ran = site.outside / "ran"
+    site.env["PATH"] = f"{site.project / '.venv/bin'}:{site.env['PATH']}"
+    peer = site.serve()
+    names = ("google-chrome-stable", "chromium", "rg", "git", "bwrap", "unshare")
+    script = f"mkdir -p .venv/bin; cd .venv/bin; printf '#!/bin/sh\\necho $0 >{ran}' >rg; chmod +x rg"
+    command = script + "".join(f"; cp rg {name}" for name in names if name != "rg")
+    assert "exit code 0" in done(peer.call("terminal_run", command=command))
+    for each in (peer, site.serve()):
+        assert "#!/bin/sh" in done(each.call("fs_search", pattern="bin/sh"))
+        each.call("browser_navigate", url="about:blank")
+        look(each)
+    assert not ran.exists()
+
+
+def test_a_folder_in_a_root_that_a_model_replaces_by_a_link_is_no_root(site: Site) -> None:
+    roots = ("--root", str(site.project), "--root", str(site.project / "data"))
+    (site.project / "data").mkdir()
+    peer = site.serve(*roots)
+    assert "exit code 0" in done(peer.call("terminal_run", command=f"rmdir data; ln -s {site.outside} data"))
+    assert failed(peer.call("fs_read", path="data/key.txt"))
+    refused = site.run("serve", *roots)
+    assert refused.returncode == 2
+    assert f"leads to {site.outside} by a link in another root" in refused.stderr
+
+
 def test_a_named_file_in_the_roots_is_refused_until_it_is_trusted(site: Site) -> None:
     named = site.project / "named.toml"
     named.write_text(site.loose)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +40,7 @@ def folders(tree: Path, *names: str) -> tuple[str, ...]:
         (["a", "a/", "./a", "link"], ["a"]),
         (["a/b/c", "a", "a/b"], ["a"]),
         (["a", "a_evil"], ["a", "a_evil"]),
-        (["a/out", "a"], ["other", "a"]),
+        (["other", "a", "a/b"], ["other", "a"]),
     ],
 )
 def test_configured_folders_are_real_and_none_lies_in_another(tree: Path, given: list[str], merged: list[str]) -> None:
@@ -127,6 +131,32 @@ def test_without_a_workspace_there_is_no_folder_and_the_reason_is_given(
 )
 def test_paths_are_compared_by_components(path: str, folder: str, within: bool) -> None:
     assert is_within(path, folder) is within
+
+
+def test_a_root_that_a_link_in_another_root_leads_to_is_refused(tree: Path) -> None:
+    """Tools could replace the link, or a folder by a link, and have any folder as a root at the next start."""
+    with pytest.raises(ConfigError, match=f"name {tree}/other itself"):
+        configured_roots([str(tree / "a"), str(tree / "a/out")], "--root")
+    (tree / "other/back").symlink_to(tree / "a")
+    with pytest.raises(ConfigError, match=f"name {tree}/a itself"):
+        configured_roots([str(tree / "other"), str(tree / "other/back/b/..")])
+    assert configured_roots([str(tree / "a"), str(tree / "a/b")]).folders == folders(tree, "a")
+    assert configured_roots([str(tree / "link"), str(tree / "other")]).folders == folders(tree, "a", "other")
+    assert configured_roots([str(tree), str(tree / "a/out")]).folders == (str(tree),)
+
+
+def test_a_root_that_is_mounted_twice_is_known_by_both_names(tree: Path) -> None:
+    """Where a file system ignores case, a root has other names too."""
+    ask = "import sys; from longshore.sandbox.roots import leads_through as leads; _, root, *asked = sys.argv"
+    program = [sys.executable, "-c", f"{ask}; print([leads(path, [root]) for path in asked])", str(tree / "a")]
+    asked = [str(tree / "other/longshore.toml"), str(tree / "other/b/c"), str(tree / "a_evil/x")]
+    command = f"mount --bind {tree}/a {tree}/other || exit 77; exec {shlex.join([*program, *asked])}"
+    if shutil.which("unshare") is None:
+        pytest.skip("nothing can be mounted here")
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0 and "leads" not in done.stderr:
+        pytest.skip("nothing can be mounted here")
+    assert done.stdout == "[True, True, False]\n", done.stderr
 
 
 # -- narrowing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from longshore.__main__ import serve_profile
+from longshore.__main__ import leave_out_working_folder, serve_profile
 
 
 def main() -> NoReturn:
@@ -13,4 +13,5 @@ def main() -> NoReturn:
 
 
 if __name__ == "__main__":
+    leave_out_working_folder()
     main()

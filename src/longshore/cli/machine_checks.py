@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -101,8 +100,9 @@ def _started(check: Check, config: configuration.Config) -> Check:
 
 def _ripgrep() -> Check:
     from longshore.sandbox import landlock
+    from longshore.sandbox.programs import find_program
 
-    program = shutil.which("rg")
+    program = find_program("rg")
     if program is None:
         why = "not installed, so fs_search uses its own search, which is slower"
         return Check("ripgrep", "missing", why, "install ripgrep (sudo apt-get install ripgrep)")

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 from time import time
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from longshore.server.frame_tap import Direction, FrameTap
 from longshore.server.link import Link
@@ -19,8 +19,11 @@ _KEPT_BYTES: Final = 2 * SHOWN_CHARACTERS
 """Of a frame until it is read: a secret that is cut off looks like none."""
 WAITING: Final = 1000
 """Frames that wait for the page. More overwrite the oldest, and are counted."""
+WAITING_BYTES: Final = 4 << 20
+"""Of these frames: a page that is slow, or stopped, must not cost more."""
 AT_ONCE: Final = 25
 """Frames of one event, five times a second."""
+_Waiting: TypeAlias = tuple[int, float, Direction, Link | None, int, bytes]
 
 
 @final
@@ -29,8 +32,9 @@ class WireLog:
 
     def __init__(self, tap: FrameTap) -> None:
         self._tap = tap
-        self._frames: deque[tuple[int, float, Direction, Link | None, int, bytes]] = deque(maxlen=WAITING)
+        self._frames: deque[_Waiting] = deque()
         self._number = count(1).__next__
+        self._bytes = 0
         self._dropped = 0
         self._end: Callable[[], None] = lambda: None
 
@@ -40,11 +44,20 @@ class WireLog:
     def close(self) -> None:
         self._end()
         self._frames.clear()
+        self._bytes = 0
 
     def _take(self, direction: Direction, link: Link | None, frame: bytes) -> None:
-        if len(self._frames) == WAITING:
+        kept = frame[:_KEPT_BYTES]
+        self._frames.append((self._number(), time(), direction, link, len(frame), kept))
+        self._bytes += len(kept)
+        while len(self._frames) > WAITING or self._bytes > WAITING_BYTES:
+            self._pop()
             self._dropped += 1
-        self._frames.append((self._number(), time(), direction, link, len(frame), frame[:_KEPT_BYTES]))
+
+    def _pop(self) -> _Waiting:
+        frame = self._frames.popleft()
+        self._bytes -= len(frame[-1])
+        return frame
 
     async def read(self) -> dict[str, Any] | None:
         """The next frames, and how many were lost before them. None: there are none.
@@ -53,7 +66,7 @@ class WireLog:
         """
         if not self._frames:
             return None
-        taken = [self._frames.popleft() for _ in range(min(len(self._frames), AT_ONCE))]
+        taken = [self._pop() for _ in range(min(len(self._frames), AT_ONCE))]
         dropped, self._dropped = self._dropped, 0
         frames: list[dict[str, Any]] = []
         for each in taken:

@@ -406,8 +406,12 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
         problem: BaseException | None = None
         try:
             method(*given)
-        except Exception as raised:
+        except BaseException as raised:
             problem = raised
+            # A future does not take a StopIteration, and the loop would end with a SystemExit.
+            if isinstance(raised, StopIteration) or not isinstance(raised, Exception):
+                problem = RuntimeError(f"{method.__name__} raised {type(raised).__name__}")
+                problem.__cause__ = raised
         try:
             loop.call_soon_threadsafe(finish, problem)
         except RuntimeError:

@@ -54,6 +54,11 @@ def configured_roots(paths: Sequence[str], origin: str = "") -> Roots:
             raise ConfigError(f"server.roots{where}: {path!r} is no folder; create it, or name another one")
         real.append(folder)
     roots = merge(real)
+    for path, folder in zip(paths, real, strict=True):
+        others = [root for root in roots if not is_within(folder, root) and not os.path.samefile(folder, root)]
+        if leads_through(os.path.abspath(os.path.expanduser(path)), others):
+            what = f"{path!r} leads to {folder} by a link in another root, which tools could change"
+            raise ConfigError(f"server.roots{f' ({origin})' if origin else ''}: {what}; name {folder} itself")
     return Roots(roots, given=_others([os.path.abspath(os.path.expanduser(path)) for path in paths], roots))
 
 
@@ -96,19 +101,31 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
 
 
 def leads_through(path: str, folders: Sequence[str]) -> bool:
-    """Whether a path comes by one of these folders, when its links are followed."""
+    """Whether a path comes by one of these folders, when its links are followed.
+
+    A folder may have several names: in other case, where the file system ignores it, or where it is mounted twice.
+    """
+    identities = {_identity(folder) for folder in folders} - {None}
     pending, here = path.split("/")[::-1], "/"
     for _ in range(MOST_STEPS):
         if not pending:
             return False
         name = pending.pop()
         here = os.path.dirname(here) if name == ".." else os.path.join(here, name) if name not in ("", ".") else here
-        if is_in(here, folders):
+        if is_in(here, folders) or _identity(here) in identities:
             return True
         if os.path.islink(here):
             pending += os.readlink(here).split("/")[::-1]
             here = "/" if os.readlink(here).startswith("/") else os.path.dirname(here)
     return True
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def is_in_roots(path: str, configured: Sequence[str]) -> bool:

@@ -89,7 +89,7 @@ class Lifespan:
             elif not isinstance(problem, CancelledError):
                 self._report("error", "the lifespan did not close in order", problem)
         finally:
-            if self.is_open:
+            if self.is_open and self._opened is opened:  # it may have been opened again meanwhile
                 self.value, self.is_open = None, False
                 self._changed()
 
@@ -101,7 +101,8 @@ class Lifespan:
         return made  # pyright: ignore[reportUnknownVariableType]
 
     def _fail(self, opened: Future[None], problem: BaseException) -> None:
-        self._task = None
+        if self._opened is opened:
+            self._task = None
         self._report("error", "the lifespan did not open", problem)
         failed = LifespanFailed(f"the lifespan did not open: {type(problem).__name__}: {problem}")
         opened.set_exception(failed)

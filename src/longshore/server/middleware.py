@@ -242,5 +242,11 @@ async def _handle(entry: Entry, arguments: Any, call: Call) -> Any:
     """Run the handler itself, where it runs without middleware too."""
     if entry.run == "thread":
         return await call.executor.run_on_thread(call, lambda: entry.invoke(arguments, call))
+    if entry.run == "inline":
+        wrapped, call.entry = call.entry, entry  # what it can't wait for says so, as without middleware
+        try:
+            return entry.invoke(arguments, call)
+        finally:
+            call.entry = wrapped
     value = entry.invoke(arguments, call)
     return await value if entry.run == "async" and hasattr(value, "__await__") else value

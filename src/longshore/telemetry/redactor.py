@@ -61,11 +61,9 @@ def _is_secret(name: str, value: str) -> bool:
 def redact_json(data: bytes, most: int) -> str:
     """JSON without secrets, at most so many characters of it. It may have been cut."""
     try:
-        value = msgspec.json.decode(data)
-    except msgspec.DecodeError:
+        text = msgspec.json.encode(_redact_value(msgspec.json.decode(data))).decode()
+    except (msgspec.DecodeError, RecursionError):  # a frame is looked at before its depth is checked
         text = redact(_unescape(data.decode(errors="replace")))
-    else:
-        text = msgspec.json.encode(_redact_value(value)).decode()
     return text if len(text) <= most else text[:most] + "…"
 
 
@@ -85,7 +83,7 @@ def _redact_text(text: str) -> str:
     if text[:1] in ("{", "["):
         try:
             return msgspec.json.encode(_redact_value(msgspec.json.decode(text))).decode()
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             pass
     return redact(text)
 

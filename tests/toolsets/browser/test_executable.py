@@ -34,6 +34,27 @@ def test_a_command_is_found_in_the_path(tmp_path: Path, monkeypatch: pytest.Monk
     assert find_browser() == path
 
 
+def test_a_program_in_the_roots_is_no_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual environment of the working folder is on PATH while it is active, and tools can write there."""
+    root = tmp_path / "project"
+    bin_folder, links = root / ".venv/bin", tmp_path / "links"
+    for folder in (bin_folder, links):
+        folder.mkdir(parents=True)
+    planted = program(bin_folder / "chromium")
+    (links / "chrome").symlink_to(planted)
+    monkeypatch.setenv("PATH", f"{bin_folder}:{links}:.")
+    monkeypatch.setattr("longshore.toolsets.browser.executable._LINUX_PLACES", ())
+    assert find_browser() == str(links / "chrome"), "they are no roots yet"
+    for roots in ((str(root),), ()):
+        monkeypatch.chdir(root)
+        with pytest.raises(BrowserUnavailable):
+            find_browser(None, roots)
+    monkeypatch.setenv("CHROME_PATH", "chromium")
+    with pytest.raises(BrowserUnavailable):
+        find_browser()
+    assert find_browser(planted) == planted, "a path is what the user has chosen"
+
+
 def test_a_wrong_path_names_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHROME_PATH", str(tmp_path / "absent"))
     with pytest.raises(BrowserUnavailable, match=r"CHROME_PATH names .*absent.*install"):

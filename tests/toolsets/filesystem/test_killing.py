@@ -82,7 +82,7 @@ def test_what_the_caller_raises_is_no_reason_to_search_again(slow: Path) -> None
 
 
 def test_a_ripgrep_that_does_not_start_is_replaced_by_our_own(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshore.toolsets.filesystem.search.find_ripgrep", lambda _: "/nonexistent/rg")
+    monkeypatch.setattr("longshore.toolsets.filesystem.search.find_ripgrep", lambda *_: "/nonexistent/rg")
     with opened(slow) as folder:
         assert search(folder, SearchQuery(pattern="a", output="files")).text == "a"
 

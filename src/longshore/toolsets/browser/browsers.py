@@ -82,8 +82,9 @@ def _noted(
 class Browsers:
     """A table of browsers. All of them use one proxy, which enforces the origin rules."""
 
-    def __init__(self, options: BrowserOptions, started: Started = ignore_process) -> None:
-        """`started` is the recorder's `process_started`."""
+    def __init__(self, options: BrowserOptions, started: Started = ignore_process, server: Any = None) -> None:
+        """`started` is the recorder's `process_started`; `server` has the configured roots."""
+        self._server = server
         self._started = started
         self._options = options
         self.rules: OriginRules = make_rules(
@@ -131,6 +132,10 @@ class Browsers:
         if self.starting.get(owner) and id not in self._table.all(owner):
             await asyncio.wait(self.starting[owner])
 
+    @property
+    def _roots(self) -> list[str]:
+        return [] if self._server is None else self._server.config.server.roots
+
     @_noted
     async def open(
         self, owner: str, *, headless: bool | None = None, width: int | None = None, height: int | None = None
@@ -139,7 +144,7 @@ class Browsers:
         self._table.check_quota(owner)
         shown = self._options.headless if headless is None else headless
         size = (width or WIDTH, height or HEIGHT)
-        options = LaunchOptions(self._options.path or None, shown, await self._proxy_url(), *size)
+        options = LaunchOptions(self._options.path or None, shown, await self._proxy_url(), *size, self._roots)
         process = await self._launch(options, owner)
 
         async def relaunch() -> BrowserProcess:

@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from longshore.errors import ToolError
+from longshore.sandbox.programs import find_program, is_program
 
 ENVIRONMENT: Final = "CHROME_PATH"
 _COMMANDS: Final = (
@@ -41,14 +43,14 @@ class BrowserUnavailable(ToolError):
     """There is no usable browser. The text says how to get one."""
 
 
-def find_browser(path: str | None = None) -> str:
-    """The browser to start: the given one, the environment's, or one in the usual folders."""
+def find_browser(path: str | None = None, roots: Sequence[str] = ()) -> str:
+    """The browser to start: the given one, the environment's, or one in the usual folders that is not in the roots."""
     if path:
-        return _given(path, "the option")
+        return _given(path, "the option", roots)
     if value := os.environ.get(ENVIRONMENT):
-        return _given(value, f"the environment variable {ENVIRONMENT}")
-    for candidate in _usual_places():
-        if _is_program(candidate):
+        return _given(value, f"the environment variable {ENVIRONMENT}", roots)
+    for candidate in _usual_places(roots):
+        if is_program(candidate):
             return candidate
     raise BrowserUnavailable(
         f"there is no Chrome, Chromium, Edge or Brave here; install one ({install_line()}), "
@@ -98,8 +100,9 @@ def _installer(platform: str) -> str | None:
     return next((line for program, line in _INSTALLERS if shutil.which(program)), None)
 
 
-def _given(path: str, source: str) -> str:
-    found = shutil.which(os.path.expanduser(path))
+def _given(path: str, source: str, roots: Sequence[str]) -> str:
+    path = os.path.expanduser(path)
+    found = find_program(path, roots) if os.sep not in path else path if is_program(path) else None
     if found is None:
         raise BrowserUnavailable(
             f"{source} names {path!r}, which is no program; "
@@ -108,13 +111,9 @@ def _given(path: str, source: str) -> str:
     return os.path.abspath(found)
 
 
-def _usual_places() -> list[str]:
-    found = [path for name in _COMMANDS if (path := shutil.which(name))]
+def _usual_places(roots: Sequence[str]) -> list[str]:
+    found = [path for name in _COMMANDS if (path := find_program(name, roots))]
     if sys.platform == "darwin":
         folders = ("/Applications", os.path.expanduser("~/Applications"))
         return [f"{folder}/{app}.app/Contents/MacOS/{app}" for app in _MAC_APPS for folder in folders] + found
     return [*found, *_LINUX_PLACES]
-
-
-def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)

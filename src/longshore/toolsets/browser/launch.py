@@ -11,7 +11,7 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -107,6 +107,8 @@ class LaunchOptions(Struct, frozen=True):
     proxy: str | None = None
     width: int = 1280
     height: int = 720
+    roots: Sequence[str] = ()
+    """Configured folders, of which no program is taken that happens to be on PATH."""
 
 
 class _Attempt(Struct, frozen=True):
@@ -167,7 +169,7 @@ class BrowserProcess:
 
 async def launch(options: LaunchOptions) -> BrowserProcess:
     """Start a browser. Raises BrowserUnavailable with the last lines of its output."""
-    executable = find_browser(options.executable)
+    executable = find_browser(options.executable, options.roots)
     attempt: _Attempt = _Attempt(_unprivileged_user(), sandboxed=True)
     notice = None
     if attempt.user is None and os.geteuid() == 0:

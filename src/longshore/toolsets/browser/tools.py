@@ -109,7 +109,7 @@ class BrowserTools(BrooklynTools, playwright.PlaywrightTools, Toolset):
 
     def __init__(self, options: BrowserOptions, server: Any = None) -> None:
         self.options = options
-        self._browsers = Browsers(options, reporter_of(server))
+        self._browsers = Browsers(options, reporter_of(server), server)
 
     async def stop(self) -> None:
         await self._browsers.close_all()

@@ -7,10 +7,9 @@ folder; so where there is no landlock, our own search is used.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -19,6 +18,7 @@ from msgspec.json import Decoder
 from longshore.sandbox import landlock
 from longshore.sandbox.gitignore import Above, Globs, Ignores, last_names
 from longshore.sandbox.path_text import DeniedNames
+from longshore.sandbox.programs import find_program
 from longshore.sandbox.syscalls import holds_kernel_files
 from longshore.sandbox.trees import DRAFT_PREFIX, MOST_DEPTH, open_folder
 from longshore.toolsets.filesystem.matches import (
@@ -46,9 +46,9 @@ class RipgrepFailed(Exception):
     """ripgrep could not search: it did not start, or its pattern was too large for it."""
 
 
-def find_ripgrep(folder: int) -> str | None:
-    """The path of ripgrep, if it is installed and can be confined to the ordinary files of an open folder."""
-    path = shutil.which("rg")
+def find_ripgrep(folder: int, roots: Sequence[str] = ()) -> str | None:
+    """The path of ripgrep, if it is installed and can be confined to the ordinary files of an open folder in roots."""
+    path = find_program("rg", roots)
     if path is None or not landlock.is_available():
         return None
     try:

@@ -78,6 +78,8 @@ class SearchQuery(Struct, frozen=True, kw_only=True):
     """The name of the only file in the folder that is searched; empty: all."""
     prefix: str = ""
     """Shown before each path."""
+    roots: tuple[str, ...] = ()
+    """Folders of which no program is taken that happens to be on PATH."""
 
 
 def search(
@@ -99,7 +101,7 @@ def search(
     work = _worker_query(query, pattern, cursor, above, seconds)
     with _own_descriptor(folder) as own:
         try:
-            one_search = _Search(own, work, pattern, check)
+            one_search = _Search(own, work, pattern, check, query.roots)
             found, is_cut = one_search.run(engine)
         except OutOfTime:
             message = f"the search took longer than {seconds:g} s; narrow it by path or glob, or simplify the pattern"
@@ -160,15 +162,17 @@ def _worker_query(query: SearchQuery, pattern: Pattern, cursor: Cursor, above: A
 class _Search:
     """One search of an open folder, by either engine."""
 
-    def __init__(self, folder: int, query: WorkerQuery, pattern: Pattern, check: Callable[[], None]) -> None:
-        self._folder, self._query, self._pattern, self._check = folder, query, pattern, check
+    def __init__(
+        self, folder: int, query: WorkerQuery, pattern: Pattern, check: Callable[[], None], roots: tuple[str, ...]
+    ) -> None:
+        self._folder, self._query, self._pattern, self._check, self._roots = folder, query, pattern, check, roots
         self._end = monotonic() + query.seconds
         self.is_deep = False
         """Whether files are left out because they lie too many folders down."""
 
     def run(self, engine: Engine) -> tuple[list[FileMatches], bool]:
         """The files with matches, sorted, and whether there is more than is collected."""
-        program = find_ripgrep(self._folder) if engine != "own" else None
+        program = find_ripgrep(self._folder, self._roots) if engine != "own" else None
         if program is not None and self._pattern.ripgrep is not None:
             try:
                 return self._by_ripgrep(program, self._pattern.ripgrep)

@@ -291,6 +291,7 @@ class Filesystem(Toolset):
                 max_file_size=options.max_file_size,
                 file=name,
                 prefix=path_prefix(files, folder),
+                roots=files.roots.folders,
             )
             above = read_rules_above(files, folder) if query.gitignore else ()
             return search(folder.descriptor, query, above=above, check=_checker(ctx)).text
