@@ -392,7 +392,7 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
     from asyncio import ensure_future, get_running_loop
 
     if _is_coroutine_function(method):
-        return ensure_future(cast("Awaitable[None]", method(*given)))
+        return ensure_future(_await_method(cast("Awaitable[None]", method(*given))))
     from threading import Thread
 
     loop = get_running_loop()
@@ -406,7 +406,9 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
         problem: BaseException | None = None
         try:
             method(*given)
-        except Exception as raised:
+        except SystemExit as raised:
+            problem = _exit_problem(raised)
+        except BaseException as raised:
             problem = raised
         try:
             loop.call_soon_threadsafe(finish, problem)
@@ -415,6 +417,18 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
 
     Thread(target=work, daemon=True).start()
     return done
+
+
+async def _await_method(result: Awaitable[None]) -> None:
+    try:
+        await result
+    except SystemExit as raised:
+        raise _exit_problem(raised) from raised
+
+
+def _exit_problem(raised: SystemExit) -> RuntimeError:
+    """The failure that stands for an exit: in a task it would end the event loop, and the calls in it unanswered."""
+    return RuntimeError(f"it called sys.exit({raised.code!r})")
 
 
 def _is_coroutine_function(method: Callable[..., Any]) -> bool:
