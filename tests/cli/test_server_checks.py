@@ -47,6 +47,11 @@ def test_a_server_without_a_fault_has_no_finding() -> None:
     assert found["MCP 2026-07-28"].detail == "not spoken; clients fall back to initialize"
 
 
+def test_an_answer_that_lists_no_revision_is_not_the_newest_revision() -> None:
+    found = checks(command("any answer"))
+    assert found["MCP 2026-07-28"].detail == "not spoken; clients fall back to initialize"
+
+
 @pytest.mark.parametrize(
     ("fault", "name", "what", "fix"),
     [
@@ -58,6 +63,7 @@ def test_a_server_without_a_fault_has_no_finding() -> None:
         ("malformed", "malformed line", "a line that is no JSON ends it: it ended with", "with the error -32700"),
         ("version", "MCP 2025-11-25", 'it answered "2099-01-01"; Gemini CLI ends such', "the version of the client"),
         ("crash", "start", "answered: RuntimeError: the database is locked", "mend that, then try it"),
+        ("flood", "start", "it wrote more than 16,777,216 bytes on stdout", "only the answers to requests on stdout"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named_with_its_fix(fault: str, name: str, what: str, fix: str) -> None:
