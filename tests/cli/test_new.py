@@ -106,7 +106,9 @@ def test_a_folder_that_is_there_is_left(project: Workspace) -> None:
     [
         ("a b", "a b: expected letters, digits, - and _, at most 40"),
         ("../up", "expected letters, digits"),
-        ("9lives", "the first one a letter"),
+        ("9lives", "a letter first"),
+        ("word-tools-", "a letter or digit last"),
+        ("word_tools_", "a letter or digit last"),
         ("x" * 41, "at most 40"),
         ("class", "class is taken by Longshore or Python's tools; try class-server"),
         ("tests", "tests is taken by Longshore or Python's tools"),
