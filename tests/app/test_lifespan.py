@@ -162,7 +162,7 @@ def test_a_lifespan_that_exits_has_failed_to_open(open_state: Any) -> None:
         async with Client(app):
             pass
 
-    with pytest.raises(LifespanFailed, match="the lifespan did not open: .*no database"):
+    with pytest.raises(LifespanFailed, match=r"the lifespan did not open: .*no database"):
         run(script())
 
 
