@@ -23,8 +23,8 @@ selectors.DefaultSelector = selectors.SelectSelector  # type: ignore[misc,assign
 sys.platform = "darwin"
 
 ONLY_LINUX: dict[ModuleType, str] = {
-    os: "memfd_create pidfd_open eventfd splice copy_file_range posix_fadvise setns unshare getrandom getxattr setxattr "
-    "listxattr sched_getaffinity sched_setaffinity setresuid getresuid fdatasync pipe2 O_PATH O_TMPFILE O_DIRECT "
+    os: "memfd_create pidfd_open eventfd splice copy_file_range posix_fadvise setns unshare getrandom "
+    "getxattr setxattr listxattr sched_getaffinity sched_setaffinity setresuid getresuid fdatasync pipe2 O_PATH O_TMPFILE O_DIRECT "
     "O_NOATIME P_PIDFD MFD_CLOEXEC RWF_NOWAIT",
     signal: "SIGRTMIN SIGRTMAX SIGPWR SIGSTKFLT SIGPOLL sigtimedwait sigwaitinfo pidfd_send_signal",
     select: "epoll",
