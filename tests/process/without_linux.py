@@ -24,8 +24,8 @@ sys.platform = "darwin"
 
 ONLY_LINUX: dict[ModuleType, str] = {
     os: "memfd_create pidfd_open eventfd splice copy_file_range posix_fadvise setns unshare getrandom "
-    "getxattr setxattr listxattr sched_getaffinity sched_setaffinity setresuid getresuid fdatasync pipe2 O_PATH O_TMPFILE O_DIRECT "
-    "O_NOATIME P_PIDFD MFD_CLOEXEC RWF_NOWAIT",
+    "getxattr setxattr listxattr sched_getaffinity sched_setaffinity setresuid getresuid fdatasync pipe2 O_PATH "
+    "O_TMPFILE O_DIRECT O_NOATIME P_PIDFD MFD_CLOEXEC RWF_NOWAIT",
     signal: "SIGRTMIN SIGRTMAX SIGPWR SIGSTKFLT SIGPOLL sigtimedwait sigwaitinfo pidfd_send_signal",
     select: "epoll",
     socket: "SO_PEERCRED SO_MARK SOCK_CLOEXEC SOCK_NONBLOCK AF_NETLINK AF_VSOCK TCP_USER_TIMEOUT TCP_CORK TCP_QUICKACK",
@@ -81,7 +81,7 @@ def _without_proc(function: Any) -> Any:
 
 os.open, builtins.open = _without_proc(os.open), _without_proc(open)
 os.path.isdir, os.path.exists = (
-    lambda path, ask=ask: not os.fsdecode(path).startswith("/proc/") and ask(path)  # type: ignore[assignment]
+    lambda path, ask=ask: not os.fsdecode(path).startswith("/proc/") and ask(path)
     for ask in (os.path.isdir, os.path.exists)
 )
 
