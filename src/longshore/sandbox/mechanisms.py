@@ -75,9 +75,9 @@ def _may_have_mounts() -> bool:
 def mechanisms(host: HostMechanisms | None = None) -> tuple[Mechanism, ...]:
     """Describe each mechanism of a machine, by default of this one."""
     found = _describe(host or detect_host())
-    if sys.platform == "linux":
-        return found
-    return tuple(each if each.active else Mechanism(each.name, False, each.why, NEEDS_LINUX) for each in found)
+    if sys.platform != "linux":
+        return tuple(each if each.active else Mechanism(each.name, False, each.why, NEEDS_LINUX) for each in found)
+    return found
 
 
 def _describe(host: HostMechanisms) -> tuple[Mechanism, ...]:
