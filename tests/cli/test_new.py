@@ -101,6 +101,13 @@ def test_a_folder_that_is_there_is_left(project: Workspace) -> None:
     assert (project.folder / "word-tools" / "README.md").read_bytes() == before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody may make a folder in /proc, root neither")
+def test_where_no_folder_can_be_made_it_says_so(workspace: Workspace) -> None:
+    done = in_folder(workspace, "/proc", sys.executable, "-P", "-m", "longshore", "new", "word-tools")
+    assert done.returncode == 2
+    assert "word-tools can't be made in /proc: No such file or directory" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [

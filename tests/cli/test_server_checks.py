@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import socket
 import sys
 import time
 from pathlib import Path
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from longshore import Server, Tool
+from longshore.cli import url_checks
 from longshore.cli.check import Check
 from longshore.cli.server_checks import Command, Patience, check_server, judge_start
+from longshore.cli.target import locate
 from longshore.install.clients import CLIENTS
 from serving import serve
 from waiting import eventually
@@ -209,6 +212,15 @@ def test_a_url_is_checked(workspace: Workspace) -> None:
 def test_a_url_where_nobody_listens_is_a_failure(workspace: Workspace) -> None:
     code, found, _ = doctor(workspace, "http://127.0.0.1:1/mcp")
     assert code == 1 and found["connect"]["state"] == "failed" and found["connect"]["fix"]
+
+
+def test_a_url_that_does_not_answer_gets_no_advice_of_the_python_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_checks, "SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = locate(f"http://127.0.0.1:{silent.getsockname()[1]}/mcp")
+        [check] = url_checks.check_url(place, (), None)
+    assert check.detail == "it did not answer within 0.1 s"
+    assert check.fix.startswith("see that the server runs")
 
 
 @pytest.mark.parametrize("line", re.findall(r"^longshore doctor[^#\n]*", PAGE.read_text(), re.MULTILINE))

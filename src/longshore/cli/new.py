@@ -132,6 +132,8 @@ def new(name: str) -> int:
         os.mkdir(name)
     except FileExistsError:
         raise click.UsageError(f"{name} is there already; choose another name, or delete it") from None
+    except OSError as problem:
+        raise click.UsageError(f"{name} can't be made in {os.getcwd()}: {problem.strerror}") from None
     given = {"name": name, "module": module, "version": __version__}
     for path, text in _FILES.items():
         with open(os.path.join(name, Template(path).substitute(given)), "x", encoding="utf-8") as file:
