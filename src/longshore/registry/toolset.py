@@ -392,7 +392,7 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
     from asyncio import ensure_future, get_running_loop
 
     if _is_coroutine_function(method):
-        return ensure_future(_await_method(cast("Awaitable[None]", method(*given))))
+        return ensure_future(_await_method(cast("Callable[..., Awaitable[None]]", method), given))
     from threading import Thread
 
     loop = get_running_loop()
@@ -419,9 +419,9 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
     return done
 
 
-async def _await_method(result: Awaitable[None]) -> None:
+async def _await_method(method: Callable[..., Awaitable[None]], given: tuple[Any, ...]) -> None:
     try:
-        await result
+        await method(*given)  # called here: the task may be cancelled before it begins, and nothing is left unawaited
     except SystemExit as raised:
         raise _exit_problem(raised) from raised
 
