@@ -8,7 +8,7 @@ async def forecast(city: str, days: int = 3) -> str:
     """Fetch the weather forecast for a city.
 
     city: the city's name
-    days: how many days ahead
+    days: how many days ahead (default 3)
     """
     return f"sunny in {city} for {days} days"
 

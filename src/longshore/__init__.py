@@ -32,7 +32,7 @@ _MODULES = {
     "longshore.errors": (
         "LongshoreError RegistrationError ConfigError ToolError ResourceNotFound Cancelled Declined ClientError "
         "ConnectError ConnectionLost CallTimeout ServerError BadAnswer Unanswerable ToolFailed HttpRefused WouldBlock "
-        "AuthorizationError"
+        "AuthorizationError TargetError StoreError LifespanFailed"
     ),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -52,10 +52,13 @@ if TYPE_CHECKING:
     from longshore.errors import ConnectionLost as ConnectionLost
     from longshore.errors import Declined as Declined
     from longshore.errors import HttpRefused as HttpRefused
+    from longshore.errors import LifespanFailed as LifespanFailed
     from longshore.errors import LongshoreError as LongshoreError
     from longshore.errors import RegistrationError as RegistrationError
     from longshore.errors import ResourceNotFound as ResourceNotFound
     from longshore.errors import ServerError as ServerError
+    from longshore.errors import StoreError as StoreError
+    from longshore.errors import TargetError as TargetError
     from longshore.errors import ToolError as ToolError
     from longshore.errors import ToolFailed as ToolFailed
     from longshore.errors import Unanswerable as Unanswerable

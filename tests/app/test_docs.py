@@ -98,7 +98,7 @@ def test_a_snippet_runs_and_answers_as_the_page_says(
 
 def test_the_page_names_everything_that_there_is() -> None:
     page = PAGE.read_text()
-    others = "".join(PAGE.with_name(name).read_text() for name in ("middleware.md", "authorization.md"))
+    others = "".join(PAGE.with_name(name).read_text() for name in ("middleware.md", "authorization.md", "state.md"))
     for option in (*ToolOptions.__struct_fields__, "replace"):
         assert option == "replay" or f"{option}=" in page, option
     for name in longshore.__all__:

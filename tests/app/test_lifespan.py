@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any
@@ -134,6 +135,75 @@ def test_a_client_in_memory_learns_why_the_lifespan_failed_and_the_next_one_may_
         run(script())
     assert run(script()) == "the database"
     assert events == ["open shop", "close"]
+
+
+@asynccontextmanager
+async def exits_on_the_loop(_: Server) -> AsyncGenerator[None]:
+    sys.exit("no database")
+    yield
+
+
+@contextmanager
+def exits_on_a_thread(_: Server) -> Generator[None]:
+    sys.exit("no database")
+    yield
+
+
+@asynccontextmanager
+async def fails_in_a_group(_: Server) -> AsyncGenerator[None]:
+    raise BaseExceptionGroup("no database", [SystemExit()])
+    yield
+
+
+@pytest.mark.parametrize("open_state", [exits_on_the_loop, exits_on_a_thread, fails_in_a_group])
+def test_a_lifespan_that_exits_has_failed_to_open(open_state: Any) -> None:
+    app = Server("t", lifespan=open_state)
+
+    async def script() -> None:
+        async with Client(app):
+            pass
+
+    with pytest.raises(LifespanFailed, match=r"the lifespan did not open: .*no database"):
+        run(script())
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_lifespan_that_exits_when_it_closes_is_reported(plain: bool) -> None:
+    @contextmanager
+    def on_a_thread(_: Server) -> Generator[None]:
+        yield
+        sys.exit(7)
+
+    @asynccontextmanager
+    async def on_the_loop(_: Server) -> AsyncGenerator[None]:
+        yield
+        sys.exit(7)
+
+    app = Server("t", lifespan=on_a_thread if plain else on_the_loop)
+    problems: list[str] = []
+    app.listen(lambda record: problems.append(str(record)))
+
+    async def script() -> None:
+        async with Client(app):
+            pass
+
+    run(script())
+    assert any("the lifespan did not close in order" in each for each in problems)
+
+
+def test_the_failure_of_a_lifespan_shows_no_secret() -> None:
+    @asynccontextmanager
+    async def open_state(_: Server) -> AsyncGenerator[None]:
+        raise OSError("can't reach postgres://shop:Kx93hTq2vLw8@db/shop")
+        yield
+
+    async def script() -> None:
+        async with Client(Server("t", lifespan=open_state)):
+            pass
+
+    with pytest.raises(LifespanFailed, match="can't reach postgres://shop:") as caught:
+        run(script())
+    assert "Kx93hTq2vLw8" not in str(caught.value)
 
 
 def test_a_plain_context_manager_is_entered_and_left_off_the_loop() -> None:

@@ -542,6 +542,38 @@ def test_reads_prompts_and_lists_can_be_changed(revision: str) -> None:
         assert result(app, method, {}, revision)[key][0]["title"] == f"{what} of local"
 
 
+class Returning(Middleware):
+    """Answers reads and lists with this."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    async def read_resource(self, request: ResourceRequest, call_next: ReadResource) -> list[Contents]:
+        return self.value  # type: ignore[no-any-return]
+
+    async def list_entries(self, request: ListRequest, call_next: ListEntries) -> list[dict[str, Any]]:
+        return self.value  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "value"),
+    [
+        ("tools/list", {}, None),
+        ("tools/list", {}, [{}]),
+        ("tools/list", {}, [{"name": 5}]),
+        ("tools/list", {}, ["two"]),
+        ("resources/read", {"uri": "doc://a"}, None),
+        ("resources/read", {"uri": "doc://a"}, "text"),
+        ("resources/read", {"uri": "doc://a"}, [{"text": "without a URI"}]),
+    ],
+)
+def test_a_malformed_answer_of_middleware_is_an_error_of_the_server(method: str, params: Any, value: Any) -> None:
+    app = offering()
+    app.add_middleware(Returning(value))
+    with pytest.raises(Refused, match="-32603: "):
+        result(app, method, params)
+
+
 def test_the_other_kinds_of_requests_are_left_as_they_are() -> None:
     app = offering()
     app.add_middleware(Log("log", []))

@@ -103,6 +103,30 @@ def test_a_session_keeps_so_many_bytes_and_no_more(size: int, fits: bool) -> Non
         )
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [
+        (5, 1, "session state: the key 5 is no text; use str(…)"),
+        ("cart", object(), "cart can\\'t be kept: the result holds a object"),
+    ],
+)
+def test_what_would_not_be_found_again_is_refused(key: Any, value: Any, what: str) -> None:
+    app = Server("shop")
+    problems: list[str] = []
+    app.listen(lambda record: problems.append(str(record)))
+
+    @app.tool
+    async def put(ctx: Context) -> str:
+        await ctx.session.state.set(key, value)
+        return "put"
+
+    async def script(client: Peer) -> dict[str, Any]:
+        return await client.call_tool("put")
+
+    assert "put failed unexpectedly" in text(converse(app, script))
+    assert any(what in each for each in problems), problems
+
+
 def test_an_inline_tool_is_told_to_run_otherwise() -> None:
     async def script(client: Peer) -> dict[str, Any]:
         return await client.call_tool("quick")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any
 
@@ -526,3 +527,24 @@ def test_a_deadline_of_stop_is_a_number_of_seconds(seconds: Any) -> None:
 
     with pytest.raises(RegistrationError, match=r"Wrong\n  stop_seconds = .* is no number of seconds"):
         Server("t").add_toolset(Wrong())
+
+
+class ExitsOnAThread(Counter):
+    name = "exits"
+
+    def start(self) -> None:
+        sys.exit(7)
+
+
+class ExitsOnTheLoop(Counter):
+    name = "exits"
+
+    async def start(self) -> None:  # type: ignore[override]
+        sys.exit(7)
+
+
+@pytest.mark.parametrize("make", [ExitsOnAThread, ExitsOnTheLoop])
+def test_a_toolset_that_exits_at_its_start_fails_the_call(make: type[Toolset]) -> None:
+    app = Server("t")
+    app.add_toolset(make())
+    assert "look failed unexpectedly" in text(call(app, "look"))

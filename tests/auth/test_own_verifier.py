@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -30,7 +30,7 @@ class Keys:
         self.asked.append(token)
         await asyncio.sleep(0)
         found = self.found.get(token)
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         return found  # type: ignore[no-any-return]
 
@@ -63,6 +63,9 @@ def test_a_valid_token_is_the_caller_that_the_author_names_and_is_checked_once_a
         (Principal("local"), 503, "Keys.verify returned a Principal that can't be named 'local'"),
         (Principal(""), 503, "can't be named ''"),
         (Principal("a\nb"), 503, "can't be named"),
+        (Principal(cast("str", None)), 503, "can't be named None"),
+        (Principal("ann", cast("frozenset[str]", "read")), 503, "returned scopes that are no frozenset"),
+        (SystemExit(3), 503, "Keys.verify raised SystemExit: 3"),
     ],
 )
 def test_what_else_it_does_is_a_refusal_and_only_the_log_says_why(returned: Any, status: int, why: str | None) -> None:

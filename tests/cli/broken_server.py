@@ -31,6 +31,8 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
     id, method = message.get("id"), message.get("method")
     if id is None:
         return None
+    if FAULT == "any answer" and method not in ("initialize", "tools/list", None, "longshore/unknown"):
+        return {"id": id, "result": {}}
     if method == "initialize":
         version = "2099-01-01" if FAULT == "version" else message["params"]["protocolVersion"]
         info = {"name": "broken", "version": "1"}
@@ -42,6 +44,8 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def serve() -> None:
+    while FAULT == "flood":
+        sys.stdout.write("x" * 65536)
     if FAULT == "stdout":
         print("Server is starting…", flush=True)
     for line in sys.stdin:

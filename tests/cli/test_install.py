@@ -194,5 +194,7 @@ def test_the_list_has_each_client_its_file_and_what_is_in_it(workspace: Workspac
     assert found["claude-code", "project"]["servers"] == ["of-project"]
     assert "config.toml: line 1" in found["codex", "user"]["problem"]
     assert found["goose", "user"]["here"] is False and found["cursor", "user"]["here"] is True
-    _, out, _ = run(workspace, "install", "--list")
+    _, out, notes = run(workspace, "install", "--list")
+    assert out.splitlines()[0].split() == ["client", "here", "file", "servers"]
+    assert "*: written by longshore install" in notes
     assert any(line.split()[:2] == ["cursor", "yes"] and line.endswith("ours*") for line in out.splitlines())

@@ -101,12 +101,21 @@ def test_a_folder_that_is_there_is_left(project: Workspace) -> None:
     assert (project.folder / "word-tools" / "README.md").read_bytes() == before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody may make a folder in /proc, root neither")
+def test_where_no_folder_can_be_made_it_says_so(workspace: Workspace) -> None:
+    done = in_folder(workspace, "/proc", sys.executable, "-P", "-m", "longshore", "new", "word-tools")
+    assert done.returncode == 2
+    assert "word-tools can't be made in /proc: No such file or directory" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [
         ("a b", "a b: expected letters, digits, - and _, at most 40"),
         ("../up", "expected letters, digits"),
-        ("9lives", "the first one a letter"),
+        ("9lives", "a letter first"),
+        ("word-tools-", "a letter or digit last"),
+        ("word_tools_", "a letter or digit last"),
         ("x" * 41, "at most 40"),
         ("class", "class is taken by Longshore or Python's tools; try class-server"),
         ("tests", "tests is taken by Longshore or Python's tools"),

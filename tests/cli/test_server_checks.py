@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import socket
 import sys
 import time
 from pathlib import Path
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from longshore import Server, Tool
+from longshore.cli import url_checks
 from longshore.cli.check import Check
 from longshore.cli.server_checks import Command, Patience, check_server, judge_start
+from longshore.cli.target import locate
 from longshore.install.clients import CLIENTS
 from serving import serve
 from waiting import eventually
@@ -47,6 +50,11 @@ def test_a_server_without_a_fault_has_no_finding() -> None:
     assert found["MCP 2026-07-28"].detail == "not spoken; clients fall back to initialize"
 
 
+def test_an_answer_that_lists_no_revision_is_not_the_newest_revision() -> None:
+    found = checks(command("any answer"))
+    assert found["MCP 2026-07-28"].detail == "not spoken; clients fall back to initialize"
+
+
 @pytest.mark.parametrize(
     ("fault", "name", "what", "fix"),
     [
@@ -58,6 +66,7 @@ def test_a_server_without_a_fault_has_no_finding() -> None:
         ("malformed", "malformed line", "a line that is no JSON ends it: it ended with", "with the error -32700"),
         ("version", "MCP 2025-11-25", 'it answered "2099-01-01"; Gemini CLI ends such', "the version of the client"),
         ("crash", "start", "answered: RuntimeError: the database is locked", "mend that, then try it"),
+        ("flood", "start", "it wrote more than 16,777,216 bytes on stdout", "only the answers to requests on stdout"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named_with_its_fix(fault: str, name: str, what: str, fix: str) -> None:
@@ -203,6 +212,15 @@ def test_a_url_is_checked(workspace: Workspace) -> None:
 def test_a_url_where_nobody_listens_is_a_failure(workspace: Workspace) -> None:
     code, found, _ = doctor(workspace, "http://127.0.0.1:1/mcp")
     assert code == 1 and found["connect"]["state"] == "failed" and found["connect"]["fix"]
+
+
+def test_a_url_that_does_not_answer_gets_no_advice_of_the_python_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_checks, "SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = locate(f"http://127.0.0.1:{silent.getsockname()[1]}/mcp")
+        [check] = url_checks.check_url(place, (), None)
+    assert check.detail == "it did not answer within 0.1 s"
+    assert check.fix.startswith("see that the server runs")
 
 
 @pytest.mark.parametrize("line", re.findall(r"^longshore doctor[^#\n]*", PAGE.read_text(), re.MULTILINE))

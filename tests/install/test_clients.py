@@ -279,6 +279,22 @@ def test_a_file_that_changed_meanwhile_is_left(tmp_path: Path, known: WrittenEnt
     assert path.read_text() == "{}" and known.read() == []
 
 
+def test_a_read_only_file_is_left(tmp_path: Path, known: WrittenEntries) -> None:
+    """A replaced file would need no right to write the old one."""
+    slot = slot_of("cursor", tmp_path)
+    path = write_sample(slot)
+    install(slot, PROGRAM, known)
+    path.chmod(0o444)
+    before = path.read_bytes()
+    for plan in (
+        lambda: plan_install(slot, slot.client.entry("longshore", Program("/other")), known, force=False),
+        lambda: plan_removal(slot, known, force=False),
+    ):
+        with pytest.raises(ConfigError, match=r"is read-only, so it was left; make it writable"):
+            plan()
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("client", "text", "where"),
     [

@@ -28,7 +28,7 @@ app = Server("weather", version="1.0.0")
 async def forecast(city: str, days: int = 3) -> str:
     """Fetch the weather forecast for a city.
     city: the city's name
-    days: how many days ahead
+    days: how many days ahead (default 3)
     """
     return f"sunny in {city} for {days} days"
 if __name__ == "__main__":
@@ -87,7 +87,7 @@ def test_weather(mode: str) -> None:
             assert tool.input_schema["properties"]["days"] == {
                 "type": "integer",
                 "default": 3,
-                "description": "how many days ahead",
+                "description": "how many days ahead (default 3)",
             }
             assert text(await client.call_tool("forecast", {"city": "Hamburg"})) == "sunny in Hamburg for 3 days"
 

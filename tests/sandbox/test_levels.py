@@ -381,3 +381,14 @@ def test_a_launch_that_several_threads_close_is_released_once(place: Place, mech
             process.communicate(timeout=SECONDS)
             for closing in [threads.submit(close) for _ in range(8)]:
                 closing.result(SECONDS)
+
+
+def test_without_linux_the_fix_is_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of Linux is no advice on macOS."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    host = detect_host.__wrapped__()
+    fixes = {each.name: each.fix for each in mechanisms(host) if not each.active}
+    assert set(fixes) == {"bubblewrap", "landlock", "seccomp", "mounts", "cgroups"}
+    assert {fix[:24] for fix in fixes.values()} == {"run the server on Linux,"}
+    with pytest.raises(SandboxUnavailable, match=r"the level workspace can't be enforced: bubblewrap needs Linux; run"):
+        make_sandbox("workspace", host=host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import sqlite3
 import stat
 import struct
@@ -203,6 +204,8 @@ def test_the_loop_may_end_without_closing_the_store(sqlite_path: Path) -> None:
 
 def test_a_datagram_wakes_the_other_process(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "IDLE_POLL_SECONDS", 3600.0)
+    for name in ("SOCK_NONBLOCK", "SOCK_CLOEXEC"):  # macOS has neither
+        monkeypatch.delattr(socket, name, raising=False)
 
     async def body() -> None:
         async with opened(sqlite_path) as one, opened(sqlite_path) as two:

@@ -168,7 +168,7 @@ class AuthorsVerifier:
                 answer = await self._verifier.verify(token.decode("ascii"))
         except TimeoutError:
             raise IssuerUnavailable(f"{self._name}.verify did not end within {self._seconds:g} s") from None
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:  # an exit would end the server for everyone
             raise IssuerUnavailable(f"{self._name}.verify raised {type(problem).__name__}: {problem}") from None
         found: Any = answer
         if found is None:
@@ -176,8 +176,12 @@ class AuthorsVerifier:
         if not isinstance(found, Principal):
             what = f"returned a {type(found).__name__}; it returns a Principal, or None for a token that is not valid"
             raise IssuerUnavailable(f"{self._name}.verify {what}")
-        if found.name in _RESERVED or len(found.name) > _SUBJECT_CHARACTERS or not found.name.isprintable():
-            raise IssuerUnavailable(f"{self._name}.verify returned a Principal that can't be named {found.name[:40]!r}")
+        name: Any = found.name
+        if not isinstance(name, str) or name in _RESERVED or len(name) > _SUBJECT_CHARACTERS or not name.isprintable():
+            raise IssuerUnavailable(f"{self._name}.verify returned a Principal that can't be named {name!r:.40}")
+        scopes: Any = found.scopes
+        if scopes is not None and not isinstance(scopes, frozenset):
+            raise IssuerUnavailable(f'{self._name}.verify returned scopes that are no frozenset: frozenset({{"read"}})')
         now = self._clock()
         return Verified(found, now, now + KNOWN_SECONDS)
 

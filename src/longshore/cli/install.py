@@ -288,11 +288,16 @@ def show_list(screen: Screen, folders: UserFolders, *, as_json: bool) -> None:
     """Every client: whether it is here, its files, and the servers in them."""
     rows = list(list_clients(folders))
     if as_json:
-        screen.json(rows)
-    elif screen.out_is_terminal:
-        screen.table([_cells(row) for row in rows], ["client", "here", "file", "servers"])
+        return screen.json(rows)
+    titles, cells = ["client", "here", "file", "servers"], [_cells(row) for row in rows]
+    if screen.out_is_terminal:
+        screen.table(cells, titles)
     else:
-        screen.data(aligned([list(map(one_line, _cells(row))) for row in rows]) + "\n")
+        screen.data(aligned([titles, *(list(map(one_line, row)) for row in cells)]) + "\n")
+    screen.note(
+        "here: this machine has the client; *: written by longshore install, and removed by longshore uninstall"
+    )
+    return None
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ import click
 from longshore import __version__
 from longshore.cli.screen import Screen
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_NAME: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]{0,38}[A-Za-z0-9])?")
 _TAKEN: Final = frozenset(("test", "tests", "conftest", "setup", "src", "longshore", "browseros"))
 """Names of our modules, and of those that pytest or packaging tools use for themselves."""
 
@@ -132,6 +132,8 @@ def new(name: str) -> int:
         os.mkdir(name)
     except FileExistsError:
         raise click.UsageError(f"{name} is there already; choose another name, or delete it") from None
+    except OSError as problem:
+        raise click.UsageError(f"{name} can't be made in {os.getcwd()}: {problem.strerror}") from None
     given = {"name": name, "module": module, "version": __version__}
     for path, text in _FILES.items():
         with open(os.path.join(name, Template(path).substitute(given)), "x", encoding="utf-8") as file:
@@ -145,7 +147,7 @@ def new(name: str) -> int:
 def _check(name: str) -> str:
     """The module of a project. Raises click.UsageError for a name that some tool would refuse."""
     if not _NAME.fullmatch(name):
-        what = "expected letters, digits, - and _, at most 40, the first one a letter"
+        what = "expected letters, digits, - and _, at most 40, a letter first and a letter or digit last"
         raise click.UsageError(f"{name}: {what}; clients and packages take no other names")
     module = name.replace("-", "_").lower()
     if keyword.iskeyword(module) or module in _TAKEN:

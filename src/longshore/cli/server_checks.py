@@ -23,7 +23,7 @@ from msgspec import Struct
 from longshore.cli.check import Check
 from longshore.cli.exchange import Json, request
 from longshore.cli.screen import many, short
-from longshore.cli.server_process import Clock, ServerProcess
+from longshore.cli.server_process import Clock, ServerProcess, TooMuchOutput
 from longshore.cli.tool_checks import check_tools
 from longshore.errors import TargetError
 from longshore.install.clients import CLIENTS
@@ -85,7 +85,9 @@ def check_server(command: Command, patience: Patience, clock: Clock = monotonic)
         yield from _check_signal(command, signal.SIGINT, LEGACY[0], patience, clock)
         yield _check_modern(command, patience, clock)
     except TargetError as problem:
-        yield Check("start", "failed", str(problem), _fix_command(command))
+        flooded = isinstance(problem, TooMuchOutput)
+        fix = "write only the answers to requests on stdout" if flooded else _fix_command(command)
+        yield Check("start", "failed", str(problem), fix)
 
 
 def _initialize(version: str) -> Json:
@@ -304,7 +306,8 @@ def _check_modern(command: Command, patience: Patience, clock: Clock) -> Check:
     with ServerProcess(command.argv, command.env, command.cwd, clock) as server:
         server.send(request(_MODERN, "server/discover", _meta=msgspec.Raw(OWN_ENVELOPE)))
         answer = server.wait(lambda: server.answer(_MODERN), patience.answer)
-        return Check(name, "ok", "spoken" if answer and "result" in answer else older)
+        spoken = as_array(as_object(as_object(answer).get("result")).get("supportedVersions"))
+        return Check(name, "ok", "spoken" if MODERN[-1] in spoken else older)
 
 
 def _json(value: Any) -> str:

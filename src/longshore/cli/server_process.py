@@ -30,6 +30,10 @@ _MARK: Final = "MCP_DOCTOR_MARK"
 """A variable in its environment, by which processes are found that it started and that left its process group."""
 
 
+class TooMuchOutput(TargetError):
+    """A server wrote more than any answer needs."""
+
+
 @final
 class ServerProcess:
     """A started server. Use it as `with ServerProcess(…) as server`: it and what it started are ended at the end.
@@ -146,7 +150,7 @@ class ServerProcess:
     def _take(self, chunk: bytes) -> None:
         self._read += len(chunk)
         if self._read > MOST_BYTES:
-            raise TargetError(f"it wrote more than {MOST_BYTES:,} bytes on stdout")
+            raise TooMuchOutput(f"it wrote more than {MOST_BYTES:,} bytes on stdout")
         self._rest += chunk
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)

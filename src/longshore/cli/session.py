@@ -30,7 +30,7 @@ from longshore.telemetry.records import Problem
 
 _LOG_CHARACTERS: Final = 2000
 """Characters shown of one log message: some servers log whole documents."""
-_SPELLED: Final = {"timeout": "--timeout", "auth": "--auth", "headers": "--header", "cwd": "--cwd"}
+SPELLED: Final = {"timeout": "--timeout", "auth": "--auth", "headers": "--header", "cwd": "--cwd"}
 """Arguments of `Client` as options of the command line."""
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ def _explain(problem: ClientError, place: Destination, options: SessionOptions) 
     """The message of an error, with the options of the command line."""
     if isinstance(problem, Unanswerable):
         return f"{place.name}: the server asks a question ({problem.what}), which can be answered on a terminal only"
-    problem.fix, problem.options = problem.advice(_SPELLED), ()
+    problem.fix, problem.options = problem.advice(SPELLED), ()
     problem.server = place.name  # not the command that was started: it may hold secrets from a configuration file
     text = str(problem)
     if isinstance(problem, ServerError) and problem.code == CAPABILITY_MISSING:

@@ -11,7 +11,7 @@ from longshore.cli.auth_option import choose, source
 from longshore.cli.check import Check
 from longshore.cli.options import SessionOptions
 from longshore.cli.server_checks import judge_start
-from longshore.cli.session import pair
+from longshore.cli.session import SPELLED, pair
 from longshore.cli.target import Destination
 from longshore.cli.tool_checks import check_tools
 from longshore.client.client import Client
@@ -47,11 +47,16 @@ async def _check(place: Destination, options: dict[str, Any]) -> list[Check]:
             found += check_tools(ToolList(name=server.name, tools=tuple(tools), instructions=server.instructions))
     except AuthorizationError as problem:
         fix = "give a token by --auth env:NAME, or log in once: longshore list URL"
-        return [Check("connect", "failed", problem.what, problem.advice() or fix)]
+        return [Check("connect", "failed", problem.what, _advice(problem, fix))]
     except ClientError as problem:
         fix = "see that the server runs, and that the address has its path, such as /mcp"
-        return [Check("connect", "failed", problem.what, problem.advice() or fix)]
+        return [Check("connect", "failed", problem.what, _advice(problem, fix))]
     return found + [await _check_revision(place, name, options) for name in NAMES]
+
+
+def _advice(problem: ClientError, usual: str) -> str:
+    """The fix of a failure, with the options of `longshore doctor`, which has no --timeout."""
+    return usual if "timeout" in problem.options else problem.advice(SPELLED) or usual
 
 
 async def _check_revision(place: Destination, name: str, options: dict[str, Any]) -> Check:

@@ -63,7 +63,7 @@ def read_entries(slot_client: ClientRecord, file: ConfigFile) -> dict[str, Any]:
 def plan_install(slot: Slot, entry: Mapping[str, Any], known: WrittenEntries, *, force: bool) -> Change | None:
     """The change that writes an entry; None if the file has it already. Raises ConfigError."""
     path, keys = slot.path, slot.keys
-    before = _read(path, slot.file.most)
+    before = _read_writable(path, slot.file.most)
     data = _parse(slot.client, path, before or "")
     existing: Any = look_up(data, keys)
     if existing == entry:
@@ -103,7 +103,7 @@ def _refuse_overwriting(slot: Slot, earlier: Written | None, existing: Any) -> N
 def plan_removal(slot: Slot, known: WrittenEntries, *, force: bool) -> Change:
     """The change that removes an entry. Raises ConfigError if it is missing, or differs from what Longshore wrote."""
     path, keys = slot.path, slot.keys
-    before = _read(path, slot.file.most)
+    before = _read_writable(path, slot.file.most)
     existing: Any = look_up(_parse(slot.client, path, before or ""), keys)
     if before is None or existing is None:
         known.drop(path, keys)
@@ -181,6 +181,14 @@ def _read(path: str, most: int) -> str | None:
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         raise ConfigError(f"{path}: line {line} is no UTF-8; nothing was changed") from None
+
+
+def _read_writable(path: str, most: int) -> str | None:
+    """The text of a file that may be changed. Raises ConfigError for a read-only one, which its owner protects."""
+    text = _read(path, most)
+    if text is not None and not (os.stat(path).st_mode & 0o222 and os.access(path, os.W_OK)):
+        raise ConfigError(f"{path} is read-only, so it was left; make it writable (chmod u+w), or change it by hand")
+    return text
 
 
 def _parse(client: ClientRecord, path: str, text: str) -> dict[str, Any]:

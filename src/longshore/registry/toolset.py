@@ -392,7 +392,7 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
     from asyncio import ensure_future, get_running_loop
 
     if _is_coroutine_function(method):
-        return ensure_future(cast("Awaitable[None]", method(*given)))
+        return ensure_future(_await_method(cast("Callable[..., Awaitable[None]]", method), given))
     from threading import Thread
 
     loop = get_running_loop()
@@ -406,12 +406,13 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
         problem: BaseException | None = None
         try:
             method(*given)
+        except SystemExit as raised:
+            problem = _exit_problem(raised)
+        except StopIteration as raised:  # a future takes none
+            problem = RuntimeError(f"{method.__name__} raised StopIteration")
+            problem.__cause__ = raised
         except BaseException as raised:
             problem = raised
-            # A future does not take a StopIteration, and the loop would end with a SystemExit.
-            if isinstance(raised, StopIteration) or not isinstance(raised, Exception):
-                problem = RuntimeError(f"{method.__name__} raised {type(raised).__name__}")
-                problem.__cause__ = raised
         try:
             loop.call_soon_threadsafe(finish, problem)
         except RuntimeError:
@@ -419,6 +420,18 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
 
     Thread(target=work, daemon=True).start()
     return done
+
+
+async def _await_method(method: Callable[..., Awaitable[None]], given: tuple[Any, ...]) -> None:
+    try:
+        await method(*given)  # called here: the task may be cancelled before it begins, and nothing is left unawaited
+    except SystemExit as raised:
+        raise _exit_problem(raised) from raised
+
+
+def _exit_problem(raised: SystemExit) -> RuntimeError:
+    """The failure that stands for an exit: in a task it would end the event loop, and the calls in it unanswered."""
+    return RuntimeError(f"it called sys.exit({raised.code!r})")
 
 
 def _is_coroutine_function(method: Callable[..., Any]) -> bool:

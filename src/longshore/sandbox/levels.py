@@ -31,7 +31,7 @@ from longshore.sandbox.descendants import reap
 from longshore.sandbox.environment import STARTER, command_environment
 from longshore.sandbox.git_identity import write_git_settings
 from longshore.sandbox.launch import Launch, Level, Limits
-from longshore.sandbox.mechanisms import CGROUPS, NEWER_KERNEL, HostMechanisms, bubblewrap_fix, detect_host
+from longshore.sandbox.mechanisms import CGROUPS, NEEDS_LINUX, NEWER_KERNEL, HostMechanisms, bubblewrap_fix, detect_host
 from longshore.sandbox.rlimits import Rlimits, process_limits, user_processes
 from longshore.sandbox.roots import merge
 from longshore.sandbox.seccomp import key_filter
@@ -67,6 +67,8 @@ def make_sandbox(
 ) -> Sandbox:
     """A sandbox of this level. Raises SandboxUnavailable if this machine can't enforce it."""
     host = host or detect_host()
+    if sys.platform != "linux" and level not in ("none", "limits"):
+        raise SandboxUnavailable(f"the level {level} can't be enforced: {host.bubblewrap}", NEEDS_LINUX)
     if level != "none" and limits.processes is not None and host.is_root and isinstance(host.cgroups, str):
         raise SandboxUnavailable(
             f"the number of root's processes can't be limited without cgroups: {host.cgroups}",

@@ -24,6 +24,9 @@ NAMESPACES: Final = (
 NEWER_KERNEL: Final = "install bubblewrap, or use Linux 6.12 or newer with landlock in its lsm= list"
 CGROUPS: Final = "run the server as a service of systemd with Delegate=yes, or make its cgroup writable"
 
+NEEDS_LINUX: Final = 'run the server on Linux, for instance in its container, or set the level "limits" or "none"'
+"""The fix on macOS for every mechanism."""
+
 
 class HostMechanisms(Struct, frozen=True):
     """The mechanisms of this machine for confining commands; for a missing one, a sentence with the reason."""
@@ -71,7 +74,13 @@ def _may_have_mounts() -> bool:
 
 def mechanisms(host: HostMechanisms | None = None) -> tuple[Mechanism, ...]:
     """Describe each mechanism of a machine, by default of this one."""
-    host = host or detect_host()
+    found = _describe(host or detect_host())
+    if sys.platform != "linux":
+        return tuple(each if each.active else Mechanism(each.name, False, each.why, NEEDS_LINUX) for each in found)
+    return found
+
+
+def _describe(host: HostMechanisms) -> tuple[Mechanism, ...]:
     return (
         _describe_bubblewrap(host),
         Mechanism(

@@ -83,11 +83,13 @@ class Lifespan:
                 self._changed()
                 opened.set_result(None)
                 await closing.wait()
-        except (Exception, CancelledError) as problem:
+        except BaseException as problem:  # also sys.exit(): whoever waits for the state is answered
             if not opened.done():
                 self._fail(opened, problem)
             elif not isinstance(problem, CancelledError):
                 self._report("error", "the lifespan did not close in order", problem)
+            if isinstance(problem, KeyboardInterrupt):
+                raise
         finally:
             if self.is_open and self._opened is opened:  # it may have been opened again meanwhile
                 self.value, self.is_open = None, False
@@ -101,10 +103,13 @@ class Lifespan:
         return made  # pyright: ignore[reportUnknownVariableType]
 
     def _fail(self, opened: Future[None], problem: BaseException) -> None:
+        from longshore.redaction.texts import remove_secrets
+
         if self._opened is opened:
             self._task = None
         self._report("error", "the lifespan did not open", problem)
-        failed = LifespanFailed(f"the lifespan did not open: {type(problem).__name__}: {problem}")
+        shown, _ = remove_secrets(str(problem))
+        failed = LifespanFailed(f"the lifespan did not open: {type(problem).__name__}: {shown}")
         opened.set_exception(failed)
         opened.exception()  # marks it as retrieved: every caller may have been cancelled
 

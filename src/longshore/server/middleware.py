@@ -20,6 +20,7 @@ from longshore.protocol.content import CallResult, Contents, Message, lower_bloc
 from longshore.registry.results import copy_result, to_block
 from longshore.registry.source_location import refuse
 from longshore.registry.tool import Effects, Entry
+from longshore.schema.kinds import is_object
 from longshore.schema.output import OutputMismatch, encode
 from longshore.server.call import Call, read_call
 
@@ -151,7 +152,17 @@ class MiddlewareStack:
         async def finish(_: ListRequest) -> list[dict[str, Any]]:
             return [_read(encode(record)) for record in records]
 
-        return await _run(self._hooks["list"], finish, ListRequest(what, call.context))
+        listed = await _run(self._hooks["list"], finish, ListRequest(what, call.context))
+        return _check_entries(listed)
+
+
+def _check_entries(listed: Any) -> list[dict[str, Any]]:
+    """The entries of a list that middleware has made. Raises TypeError: a client drops a list with a malformed one."""
+    entries: list[Any] = [*listed]
+    for entry in entries:
+        if not is_object(entry) or not isinstance(entry.get("name"), str):
+            raise TypeError(f"list_entries of a middleware returned {entry!r:.80}, which is no entry with a name")
+    return entries
 
 
 async def _run(
@@ -194,7 +205,7 @@ async def _read_resource(hooks: Sequence[Callable[..., Awaitable[Any]]], entry: 
         return [each if isinstance(each, Contents) else msgspec.convert(each, Contents) for each in whole["contents"]]
 
     found = await _run(hooks, finish, ResourceRequest(read.uri, call.context))
-    return {**whole, "contents": [*found]}
+    return {**whole, "contents": msgspec.convert(found, list[Contents])}
 
 
 async def _get_prompt(hooks: Sequence[Callable[..., Awaitable[Any]]], entry: Entry, typed: Any, call: Call) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from longshore.errors import ToolError, WouldBlock
-from longshore.schema.output import encode
+from longshore.schema.output import OutputMismatch, encode
 
 if TYPE_CHECKING:
     from longshore.server.call import Call
@@ -79,7 +79,13 @@ class SessionState:
 
     def set(self, key: str, value: Any) -> Awaitable[None]:
         """Set a key to a value that has a JSON form. Raises ToolError if the session would keep too much."""
-        raw = Raw(encode(value))
+        given: Any = key
+        if not isinstance(given, str):  # JSON would make a text of it, which `get` does not find
+            raise TypeError(f"session state: the key {given!r} is no text; use str(…)")
+        try:
+            raw = Raw(encode(value))
+        except OutputMismatch as problem:
+            raise TypeError(f"session state: {key} can't be kept: {problem}") from None
 
         def change(values: dict[str, Raw]) -> None:
             values[key] = raw

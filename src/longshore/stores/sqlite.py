@@ -301,7 +301,7 @@ class _Inbox:
         self.close()
         try:
             os.makedirs(self._folder, FOLDER_MODE, exist_ok=True)
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            self._socket = _datagram_socket()
             self._socket.bind(self._path)
         except OSError:  # also a path that is too long for a socket
             self.close()
@@ -330,7 +330,7 @@ class _Inbox:
         """Send a datagram to every other process, and remove the sockets of dead ones."""
         try:
             paths = [os.path.join(self._folder, name) for name in os.listdir(self._folder) if name.endswith(".sock")]
-            sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            sender = _datagram_socket()
         except OSError:
             return
         with sender:
@@ -342,6 +342,13 @@ class _Inbox:
                     _remove(path)  # its process has ended
                 except OSError:
                     pass  # full: that process has datagrams to read; or removed meanwhile
+
+
+def _datagram_socket() -> socket.socket:
+    """A socket that never waits. macOS has no SOCK_NONBLOCK."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
 
 
 def _remove(path: str) -> None:

@@ -55,7 +55,7 @@ class HttpPart(Protocol):
         ...
 
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Answer a request. May raise Denied."""
+        """Answer a request. May raise `longshore.transports.http.gate.Denied(status, text)`, which is sent."""
         ...
 
     async def close(self) -> None:
