@@ -408,11 +408,12 @@ def begin_call(method: Callable[..., Awaitable[None] | None], *given: Any) -> Fu
             method(*given)
         except SystemExit as raised:
             problem = _exit_problem(raised)
-        except StopIteration as raised:  # a future takes none
-            problem = RuntimeError(f"{method.__name__} raised StopIteration")
-            problem.__cause__ = raised
         except BaseException as raised:
             problem = raised
+            if isinstance(raised, StopIteration) or not isinstance(raised, Exception):
+                # A future takes no StopIteration, and a KeyboardInterrupt would end the loop.
+                problem = RuntimeError(f"{method.__name__} raised {type(raised).__name__}")
+                problem.__cause__ = raised
         try:
             loop.call_soon_threadsafe(finish, problem)
         except RuntimeError:
